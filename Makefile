@@ -1,0 +1,37 @@
+# One virtual environment in .venv, made on first use; every target sets itself up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: test test-long demo bench lint clean help
+
+help:  ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "predcp needs Python 3.11 or newer; set PYTHON=...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing predcp and its test tools into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all,dev]"
+	@touch $(STAMP)
+
+test: $(STAMP)  ## run the tests (under ten minutes on two cores)
+	$(BIN)/python -m pytest -n 2
+
+test-long: $(STAMP)  ## run the tests that take minutes each
+	$(BIN)/python -m pytest -n 2 -m long
+
+demo: $(STAMP)  ## build an ECP and a PredCP, print their quantiles, save a picture
+	$(BIN)/python -m predcp.demo
+
+bench: $(STAMP)  ## measure speed; writes benchmarks/results/
+	$(BIN)/python -m benchmarks.run
+
+lint: $(STAMP)  ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
