@@ -1,0 +1,257 @@
+"""The abstract map from scales to divergences: value, derivative, inverse, supremum."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import Transform
+
+from predcp._inverse import Evaluate, count_evaluations, invert
+
+_CHUNK_ELEMENTS = 2**21
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is data (traced, differentiated, replaced without recompiling)."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic)
+
+
+def as_float(value: Any) -> Array:
+    """A floating-point JAX array of the value, keeping its precision."""
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def concrete(value: Any) -> bool:
+    """Whether a value is known now (and may be checked), not traced."""
+    return not isinstance(value, jax.core.Tracer)
+
+
+class Complexity(Transform):
+    """A strictly increasing map `kappa = D(tau)` of scales to divergences (Equation 2).
+
+    A NumPyro transform and a pytree: array leaves of whatever it holds are its children, the rest
+    is static structure, so that a rebuilt map with new data or noise never recompiles.
+    Everything is computed for `log tau`, which neither over- nor underflows.
+    """
+
+    event_dim = 0  # 1 for a map of vectors of scales
+    signed = False  # True for a map of the whole line, odd about 0
+    bounded = False  # whether D has a finite supremum
+
+    def tree_flatten(self):
+        fields = {name: value for name, value in vars(self).items() if name != "_inv"}
+        leaves, structure = jax.tree.flatten(fields)
+        data = tuple(leaf for leaf in leaves if is_array(leaf))
+        static = tuple(None if is_array(leaf) else (leaf,) for leaf in leaves)
+        return data, (structure, static)
+
+    @classmethod
+    def tree_unflatten(cls, aux_data, params):
+        structure, static = aux_data
+        data = iter(params)
+        leaves = [next(data) if held is None else held[0] for held in static]
+        restored = cls.__new__(cls)
+        vars(restored).update(jax.tree.unflatten(structure, leaves))
+        return restored
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of a batch of independent maps in one object."""
+        return ()
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one argument: `()`, or `(L,)` for L scales."""
+        return ()
+
+    @property
+    def domain(self) -> constraints.Constraint:
+        if self.signed:
+            return constraints.real
+        return constraints.positive if self.event_dim == 0 else constraints.positive_vector
+
+    codomain = domain  # type: ignore[assignment]
+
+    @property
+    def sign(self) -> int:
+        return 1
+
+    def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return jnp.broadcast_shapes(shape, self.batch_shape + self.event_shape)
+
+    inverse_shape = forward_shape
+
+    def log_value_and_slope(
+        self, log_tau: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """`log D` and `log (d D / d log tau)` at `log tau`, both of the broadcast shape.
+
+        For a vector map the slope of entry l is with respect to its own scale.
+        """
+        raise NotImplementedError
+
+    def log_inverse(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum."""
+        return self.log_inverse_of(log_kappa, lambda log_kappa, _: log_kappa)
+
+    def log_inverse_of(
+        self, inputs: Array, log_kappa: Callable[[Array, Array], Array]
+    ) -> Float[Array, "..."]:
+        """`log_inverse` at targets that may depend on the supremum (for truncated priors).
+
+        **Arguments**: `inputs`, of the shape of the scales; `log_kappa`, from an input and the
+        log supremum there to the target.
+        """
+        raise NotImplementedError
+
+    def log_supremum(self, log_tau: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Log of the least upper bound of `D`; of entry l given the scales below it."""
+        return jnp.full_like(log_tau, jnp.inf)
+
+    @property
+    def supremum(self) -> Float[Array, "..."]:
+        """Least upper bound of `D` over all scales, of the batch shape (and event shape)."""
+        if self.event_dim and self.bounded:
+            return jnp.full(self.batch_shape + self.event_shape, jnp.inf)
+        return jnp.exp(self.log_supremum(jnp.zeros(self.batch_shape + self.event_shape)))
+
+    def __call__(self, x: Any) -> Array:
+        tau = as_float(x)
+        log_kappa, _ = self.log_value_and_slope(jnp.log(jnp.abs(tau)))
+        # The log of 0 is outside every formula, and D(0) = 0 by construction.
+        kappa = jnp.where(tau == 0.0, 0.0, jnp.exp(log_kappa))
+        return jnp.sign(tau) * kappa if self.signed else kappa
+
+    def _inverse(self, y: Any) -> Array:
+        kappa = as_float(y)
+        tau = jnp.exp(self.log_inverse(jnp.log(jnp.abs(kappa))))
+        return jnp.sign(kappa) * tau if self.signed else tau
+
+    def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Array:
+        log_tau = jnp.log(jnp.abs(as_float(x)))
+        _, log_slope = self.log_value_and_slope(log_tau)
+        log_det = log_slope - log_tau
+        return log_det.sum(-1) if self.event_dim else log_det
+
+    def eq(self, other: object, static: bool = False) -> Any:
+        if type(self) is not type(other):
+            return False
+        mine, my_structure = jax.tree.flatten(self)
+        theirs, their_structure = jax.tree.flatten(other)
+        if my_structure != their_structure:
+            return False
+        if static:
+            return all(a is b for a, b in zip(mine, theirs))
+        return bool(all(np.array_equal(a, b) for a, b in zip(mine, theirs)))
+
+
+class ScalarComplexity(Complexity):
+    """A map of one scale; subclasses say how to evaluate one unbatched map at one scale.
+
+    Array leaves of a batched map all carry its batch axes first.
+    """
+
+    def bind(self) -> Evaluate:
+        """The map as a function of one `log tau`, with all that does not depend on it done."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> int:
+        """Array elements that one evaluation touches."""
+        return 1
+
+    def guess(self, log_kappa: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Where to start the search for the inverse (of an unbatched map)."""
+        return jnp.zeros_like(log_kappa)
+
+    def _single_log_supremum(self) -> Float[Array, ""]:
+        return jnp.asarray(jnp.inf)
+
+    @property
+    def _chunk(self) -> int:
+        return max(1, min(2**14, _CHUNK_ELEMENTS // max(1, self.cost)))
+
+    def _each(self, function: Callable[["ScalarComplexity", Array], Any], values: Array) -> Any:
+        """Apply `function(map, values of shape (n,))` to every map of the batch."""
+        shape = jnp.broadcast_shapes(values.shape, self.batch_shape)
+        batch_dims = len(self.batch_shape)
+        sample = shape[: len(shape) - batch_dims]
+        batch = shape[len(shape) - batch_dims :]
+        maps = self
+        if batch != self.batch_shape:
+            maps = jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[batch_dims:]), self
+            )
+        flat = jnp.broadcast_to(values, shape).reshape((math.prod(sample), *batch))
+        for _ in batch:
+            function = jax.vmap(function)
+        result = function(maps, jnp.moveaxis(flat, 0, -1))
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0).reshape(shape), result)
+
+    def log_value_and_slope(self, log_tau):
+        def evaluate_all(single: "ScalarComplexity", values: Array):
+            evaluate = single.bind()
+            if values.shape[0] == 1:
+                return jax.tree.map(lambda leaf: leaf[None], evaluate(values[0]))
+            if values.shape[0] <= single._chunk:
+                return jax.vmap(evaluate)(values)
+            return lax.map(evaluate, values, batch_size=single._chunk)
+
+        return self._each(evaluate_all, log_tau)
+
+    def log_supremum(self, log_tau):
+        if not self.bounded:
+            return super().log_supremum(log_tau)
+        zeros = jnp.zeros(self.batch_shape, jnp.result_type(log_tau))
+        bound = self._each(lambda single, _: single._single_log_supremum()[None], zeros)
+        return jnp.broadcast_to(bound, jnp.broadcast_shapes(log_tau.shape, bound.shape))
+
+    def log_inverse_of(self, inputs, log_kappa):
+        def invert_all(single: "ScalarComplexity", values: Array):
+            bound = (
+                single._single_log_supremum()
+                if single.bounded
+                else jnp.asarray(jnp.inf, values.dtype)
+            )
+            targets = log_kappa(values, bound)
+            return invert(single.bind(), targets, single.guess(targets), bound, single._chunk)
+
+        return self._each(invert_all, inputs)
+
+    def evaluations(self, log_kappa: Float[Array, "..."]) -> Array:
+        """How many evaluations of the map each inversion takes."""
+
+        def count_all(single: "ScalarComplexity", values: Array):
+            bound = single._single_log_supremum() if single.bounded else jnp.asarray(jnp.inf)
+            evaluate = single.bind()
+            return jax.vmap(
+                lambda value, start: count_evaluations(evaluate, value, start, bound)
+            )(values, single.guess(values))
+
+        return self._each(count_all, log_kappa)
+
+
+def floating_range(dtype: Any) -> float:
+    """Half-width of the range of `log tau` in which a black-box model is asked for predictions."""
+    return 0.45 * float(np.log(jnp.finfo(dtype).max))
+
+
+def extrapolated(evaluate: Evaluate, half_width: float) -> Evaluate:
+    """The map continued beyond floating point by the power law it has at the edge."""
+
+    def everywhere(log_tau):
+        inside = jnp.clip(log_tau, -half_width, half_width)
+        log_kappa, log_slope = evaluate(inside)
+        power = jnp.exp(log_slope - log_kappa)
+        # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
+        beyond = jnp.where(log_tau == inside, 0.0, power * (log_tau - inside))
+        return log_kappa + beyond, log_slope + beyond
+
+    return everywhere

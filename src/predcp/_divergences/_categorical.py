@@ -1,0 +1,179 @@
+"""Categorical and multinomial observations: the coordinates are the logits, up to a constant.
+
+With t_k = log p0_k / p_k every divergence is a sum over classes of non-negative terms, as for a
+coin. Slopes are covariances under p; velocities are measured from the most probable class, whose
+own term then vanishes exactly, so that a saturated softmax leaves the small ones in log space.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.nn import log_softmax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array
+from numpyro.distributions.discrete import (
+    CategoricalLogits,
+    CategoricalProbs,
+    MultinomialLogits,
+    MultinomialProbs,
+)
+
+from predcp._divergences._bernoulli import (
+    hellinger_part,
+    jensen_shannon_part,
+    kl_part,
+)
+from predcp._divergences._divergence import (
+    Coordinates,
+    Rule,
+    jensen_shannon,
+    kl,
+    register_family,
+    reverse_kl,
+    squared_hellinger,
+)
+from predcp._special import expm1_minus, log_mean_exp_zero
+
+
+@register_family(dist.Categorical, CategoricalLogits, CategoricalProbs)
+def _coordinates(categorical) -> Coordinates:
+    return {"logits": jnp.asarray(categorical.logits)}
+
+
+@register_family(dist.Multinomial, MultinomialLogits, MultinomialProbs)
+def _multinomial_coordinates(multinomial) -> Coordinates:
+    logits = jnp.asarray(multinomial.logits)
+    count = jnp.asarray(multinomial.total_count, logits.dtype)[..., None]
+    return {"logits": logits, "total_count": jnp.broadcast_to(count, logits.shape)}
+
+
+class Die(NamedTuple):
+    """Log probabilities of a die and its reference, and the log ratios between them."""
+
+    log_p: Array
+    log_p0: Array
+    t: Array
+    size: Array  # largest displacement of a logit from their mean
+
+
+def _die(reference: Array, displacement: Array) -> Die:
+    log_p0 = log_softmax(reference, axis=-1)
+    p0 = jnp.exp(log_p0)
+    centred = displacement - jnp.sum(p0 * displacement, axis=-1, keepdims=True)
+    size = jnp.max(jnp.abs(centred), axis=-1, keepdims=True)
+    small = size < 1.0
+    near = jnp.where(small, centred, 0.0)
+    # log E_0 exp(d) = log(1 + E_0 [exp(d) - 1 - d]) when E_0 d = 0: a sum of positive terms.
+    near_shift = jnp.log1p(jnp.sum(p0 * expm1_minus(near), axis=-1, keepdims=True))
+    far_shift = logsumexp(log_p0 + centred, axis=-1, keepdims=True)
+    t = jnp.where(small, near_shift - near, far_shift - centred)
+    return Die(log_p0 - t, log_p0, t, size)
+
+
+def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Callable:
+    def value(reference, direction, log_size):
+        log_size = log_size[..., None]
+        die = _die(reference["logits"], direction["logits"] * jnp.exp(log_size))
+        far = part(die.log_p, die.log_p0, die.t)
+        p0 = jnp.exp(die.log_p0)
+        centred = direction["logits"] - jnp.sum(p0 * direction["logits"], axis=-1, keepdims=True)
+        tiny = die.size < jnp.finfo(far.dtype).eps
+        return [
+            (
+                jnp.where(tiny, 2.0 * log_size, 0.0),
+                jnp.where(tiny, 0.5 * curvature * p0 * centred**2, far),
+            )
+        ]
+
+    return value
+
+
+def _top(logits: Array) -> Array:
+    return jnp.argmax(jax.lax.stop_gradient(logits), axis=-1, keepdims=True)
+
+
+def _from_top(values: Array, top: Array) -> Array:
+    return values - jnp.take_along_axis(values, top, axis=-1)
+
+
+def _slope(terms: Callable) -> Callable:
+    def slope(reference, direction, log_size, velocity):
+        log_size = log_size[..., None]
+        die = _die(reference["logits"], direction["logits"] * jnp.exp(log_size))
+        top = _top(die.log_p)
+        speed = _from_top(velocity["logits"], top)
+        log_weight, coefficient = terms(die, direction["logits"], log_size, top)
+        return [(log_weight + log_size, coefficient * speed)]
+
+    return slope
+
+
+# Cov_p(d, velocity)
+def _kl_terms(die: Die, direction: Array, log_size: Array, top: Array):
+    from_top = _from_top(direction, top)
+    mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
+    return die.log_p + log_size, from_top - mean
+
+
+# p - p_0 = p (1 - e^t) or p_0 (e^-t - 1)
+def _reverse_terms(die: Die, direction: Array, log_size: Array, top: Array):
+    below = die.t > 0.0
+    step = jnp.expm1(-jnp.abs(die.t))
+    return jnp.where(below, die.log_p0, die.log_p), jnp.where(below, step, -step)
+
+
+# d H^2 / d a_k = p_k (B - e^(t_k / 2)) / 2 with B = 1 - H^2
+def _hellinger_terms(die: Die, direction: Array, log_size: Array, top: Array):
+    squared = jnp.sum(hellinger_part(die.log_p, die.log_p0, die.t), axis=-1, keepdims=True)
+    below = die.t > 0.0
+    step = jnp.expm1(-jnp.abs(die.t) / 2.0)
+    log_weight = jnp.where(below, 0.5 * (die.log_p + die.log_p0), die.log_p)
+    coefficient = jnp.where(below, step - (1.0 + step) * squared, -squared - step)
+    return log_weight, 0.5 * coefficient
+
+
+# Cov_p(-L(t) / 2, velocity) with L(t) = log((1 + e^t) / 2)
+def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array, top: Array):
+    from_top = _from_top(-0.5 * log_mean_exp_zero(die.t), top)
+    mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
+    return die.log_p, from_top - mean
+
+
+def _reversed_kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
+    return kl_part(log_p0, log_p, -t)
+
+
+def _counted(rule: Rule) -> Rule:
+    """The rule of `total_count` independent throws."""
+
+    def value(reference, direction, log_size):
+        return [
+            (weight, coefficient * reference["total_count"])
+            for weight, coefficient in rule.value(reference, direction, log_size)
+        ]
+
+    def slope(reference, direction, log_size, velocity):
+        return [
+            (weight, coefficient * reference["total_count"])
+            for weight, coefficient in rule.slope(reference, direction, log_size, velocity)
+        ]
+
+    return Rule(value, slope, rule.bounded)
+
+
+_KL = Rule(_value(kl_part, 1.0), _slope(_kl_terms), bounded=True)
+_REVERSE = Rule(_value(_reversed_kl_part, 1.0), _slope(_reverse_terms), bounded=False)
+kl.add(dist.Categorical, _KL)
+kl.add(dist.Multinomial, _counted(_KL))
+reverse_kl.add(dist.Categorical, _REVERSE)
+reverse_kl.add(dist.Multinomial, _counted(_REVERSE))
+squared_hellinger.add(
+    dist.Categorical, Rule(_value(hellinger_part, 0.25), _slope(_hellinger_terms), bounded=True)
+)
+jensen_shannon.add(
+    dist.Categorical,
+    Rule(_value(jensen_shannon_part, 0.25), _slope(_jensen_shannon_terms), bounded=True),
+)

@@ -1,0 +1,199 @@
+"""What a divergence is, and the table of the families of distributions it is known for.
+
+A distribution is described by its *coordinates*, a dictionary of arrays in which small changes are
+harmless (locations, logits, log scales). A divergence between a model and its reference is a
+function of the reference's coordinates and of the *displacement* of the model's from them, so
+that nothing is lost near equality. A displacement is `exp(log_size) * direction`: scales
+far outside floating point stay representable.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from numpyro.distributions.distribution import ExpandedDistribution, Independent
+
+from predcp._special import Terms
+
+Coordinates = dict[str, Float[Array, "..."]]
+LogSize = Float[Array, "..."]
+
+
+class Rule(NamedTuple):
+    """A divergence for one family, with its derivative along a velocity, both in log space.
+
+    **Arguments**
+    - `value`: (reference, direction, log_size) to the terms whose sum is the divergence.
+    - `slope`: (reference, direction, log_size, velocity) to the terms of its derivative,
+        where the coordinates move with `exp(log_size) * velocity`.
+    - `bounded`: whether the divergence stays finite as the displacement grows.
+    """
+
+    value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
+    slope: Callable[[Coordinates, Coordinates, LogSize, Coordinates], list[Terms]]
+    bounded: bool
+
+
+class Member(NamedTuple):
+    """One factor of an observation distribution: its family, coordinates and number of points."""
+
+    family: Any
+    coordinates: Coordinates
+    batch_shape: tuple[int, ...]
+
+
+_FAMILIES: dict[type, tuple[Any, Callable[[Any], Coordinates]]] = {}
+
+
+def register_family(
+    family: Any, *classes: type
+) -> Callable[[Callable[[Any], Coordinates]], Callable[[Any], Coordinates]]:
+    """Declare how `classes` of NumPyro distributions are read as coordinates of `family`."""
+
+    def record(coordinates: Callable[[Any], Coordinates]) -> Callable[[Any], Coordinates]:
+        for distribution_class in classes:
+            _FAMILIES[distribution_class] = (family, coordinates)
+        return coordinates
+
+    return record
+
+
+class Divergence:
+    """A divergence of a model's observation distribution from a reference's.
+
+    Call it on two NumPyro distributions of one family: `kl(p, q)` has the batch shape of the two;
+    event dimensions are summed (exact for KL and reverse KL; for squared Hellinger and
+    Jensen-Shannon the sum of the coordinate-wise divergences, an upper bound of the joint one).
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self._rules: dict[Any, Rule] = {}
+
+    def __repr__(self) -> str:
+        return f"predcp.{self.name}"
+
+    def rule(self, family: Any) -> Rule:
+        """The rule for a family, or an error that names those there are."""
+        if family not in self._rules:
+            known = ", ".join(sorted(known.__name__ for known in self._rules))
+            raise ValueError(
+                f"divergence {self.name!r} is not known for {family.__name__} observations "
+                f"(it is for: {known}); add it with predcp.register_divergence"
+            )
+        return self._rules[family]
+
+    def add(self, family: Any, rule: Rule) -> None:
+        """Add the rule for one family."""
+        self._rules[family] = rule
+
+    def __call__(self, p: dist.Distribution, q: dist.Distribution) -> Float[Array, "..."]:
+        """The divergence of `p` from the reference `q`, one value a batch element."""
+        total = None
+        for model, reference in zip(members(p), members(q), strict=True):
+            if model.family is not reference.family:
+                raise ValueError(
+                    f"p and q must be of one family, got {model.family.__name__} "
+                    f"and {reference.family.__name__}"
+                )
+            rule = self.rule(model.family)
+            direction = {
+                name: model.coordinates[name] - reference.coordinates[name]
+                for name in model.coordinates
+            }
+            batch_shape = jnp.broadcast_shapes(model.batch_shape, reference.batch_shape)
+            value = jnp.zeros(batch_shape)
+            for log_weight, coefficient in rule.value(
+                reference.coordinates, direction, jnp.zeros(())
+            ):
+                term = jnp.exp(log_weight) * coefficient
+                value = value + term.sum(axis=tuple(range(len(batch_shape), term.ndim)))
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+
+def members(distribution: Any) -> list[Member]:
+    """The factors of an observation distribution; a tuple, list or dict of them is their product."""
+    if isinstance(distribution, dict):
+        return [member for name in sorted(distribution) for member in members(distribution[name])]
+    if isinstance(distribution, tuple | list):
+        return [member for factor in distribution for member in members(factor)]
+    if not isinstance(distribution, dist.Distribution):
+        raise ValueError(
+            "likelihood must return a NumPyro distribution (or a tuple, list or dict of them), "
+            f"got {type(distribution).__name__}"
+        )
+    batch_shape = distribution.batch_shape
+    inner: Any = distribution
+    while isinstance(inner, Independent | ExpandedDistribution):
+        inner = inner.base_dist
+    for base in type(inner).__mro__:
+        if base in _FAMILIES:
+            family, coordinates = _FAMILIES[base]
+            return [Member(family, coordinates(inner), batch_shape)]
+    known = ", ".join(sorted({family.__name__ for family, _ in _FAMILIES.values()}))
+    raise ValueError(
+        f"no divergence is known for {type(inner).__name__} observations (known: {known}); "
+        "add one with predcp.register_divergence"
+    )
+
+
+def register_divergence(
+    divergence: Divergence,
+    distribution: type,
+    coordinates: Callable[[Any], Coordinates],
+    bounded: bool = False,
+) -> Callable[[Callable[[Coordinates, Coordinates], Array]], Callable]:
+    """Teach a divergence a new family of NumPyro distributions (a decorator).
+
+    **Arguments**
+    - `divergence`: `predcp.kl` or another one.
+    - `distribution`: the NumPyro class.
+    - `coordinates`: reads a distribution as a dictionary of arrays of its batch shape.
+    - `bounded`: whether the divergence stays finite as the displacement grows; the prior is
+        then truncated at that bound.
+
+    The decorated function takes the reference's coordinates and the displacement of the model's,
+    and returns the divergence; write it so that it is accurate for a small displacement.
+    """
+    if not isinstance(divergence, Divergence):
+        raise ValueError(f"divergence must be one of predcp's divergences, got {divergence!r}")
+    register_family(distribution, distribution)(coordinates)
+
+    def record(function: Callable[[Coordinates, Coordinates], Array]):
+        divergence.add(distribution, differentiated(function, bounded))
+        return function
+
+    return record
+
+
+def differentiated(
+    function: Callable[[Coordinates, Coordinates], Array], bounded: bool
+) -> Rule:
+    """A rule from a divergence alone, its slope by a forward derivative."""
+
+    def displaced(direction: Coordinates, log_size: LogSize) -> Coordinates:
+        return {name: jnp.exp(log_size) * array for name, array in direction.items()}
+
+    def value(reference, direction, log_size):
+        return [(jnp.zeros(()), function(reference, displaced(direction, log_size)))]
+
+    def slope(reference, direction, log_size, velocity):
+        _, tangent = jax.jvp(
+            lambda displacement: function(reference, displacement),
+            (displaced(direction, log_size),),
+            (displaced(velocity, log_size),),
+        )
+        return [(jnp.zeros(()), tangent)]
+
+    return Rule(value, slope, bounded)
+
+
+kl = Divergence("kl")
+reverse_kl = Divergence("reverse_kl")
+squared_hellinger = Divergence("squared_hellinger")
+jensen_shannon = Divergence("jensen_shannon")

@@ -1,0 +1,212 @@
+"""The inverse of an increasing map of log scales to log divergences, with implicit derivatives.
+
+A safeguarded Newton iteration in `log tau`. What is solved is `psi(kappa) = psi(target)` with
+`psi = log kappa` for an unbounded map, and `psi = log(-log(1 - kappa / sup))` for a bounded one:
+both are nearly straight lines in `log tau` at either end, so that few steps are needed.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+Scalar = Float[Array, ""]
+Vector = Float[Array, "targets"]
+# log tau to (log kappa, log of d kappa / d log tau)
+Evaluate = Callable[[Scalar], tuple[Scalar, Scalar]]
+
+_MOST_STEPS = 100
+_TABLE_NODES = 2048
+_TABLE_FROM = 4 * _TABLE_NODES
+_TABLE_REACH = 60.0
+
+
+def _straighten(log_kappa: Array, log_supremum: Array) -> Array:
+    """psi, which is nearly linear in log tau."""
+    bounded = jnp.isfinite(log_supremum)
+    eps = jnp.finfo(log_kappa.dtype).eps
+    log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
+    near = log_ratio < -40.0
+    ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
+    return jnp.where(bounded & ~near, jnp.log(-jnp.log1p(-ratio)), jnp.where(bounded, log_ratio, log_kappa))
+
+
+def _steepness(log_kappa: Array, log_slope: Array, log_supremum: Array) -> Array:
+    """d psi / d log tau."""
+    bounded = jnp.isfinite(log_supremum)
+    eps = jnp.finfo(log_kappa.dtype).eps
+    log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
+    near = log_ratio < -40.0
+    ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
+    bend = -ratio / ((1.0 - ratio) * jnp.log1p(-ratio))
+    return jnp.exp(log_slope - log_kappa) * jnp.where(bounded & ~near, bend, 1.0)
+
+
+class _State(NamedTuple):
+    log_tau: Vector
+    low: Vector
+    high: Vector
+    reach: Vector  # how far to step where one side has no bracket yet
+    done: Array
+    steps: Array
+
+
+def _newton(
+    evaluate: Callable[[Vector], tuple[Vector, Vector]],
+    target: Vector,
+    guess: Vector,
+    log_supremum: Array,
+) -> tuple[Vector, Array]:
+    """Roots of `psi(log_tau) = target` in lock-step; also the number of evaluations made."""
+    dtype = target.dtype
+    # One more step from a residual this small lands within rounding: convergence is quadratic.
+    last_step = jnp.sqrt(jnp.finfo(dtype).eps)
+    rounding = 4.0 * jnp.finfo(dtype).eps
+
+    def advance(state: _State) -> _State:
+        log_kappa, log_slope = evaluate(state.log_tau)
+        residual = _straighten(log_kappa, log_supremum) - target
+        above = residual > 0.0
+        low = jnp.where(above, state.low, state.log_tau)
+        high = jnp.where(above, state.log_tau, state.high)
+        step = -residual / _steepness(log_kappa, log_slope, log_supremum)
+        newton = state.log_tau + step
+        bracketed = jnp.isfinite(low) & jnp.isfinite(high)
+        middle = jnp.where(
+            bracketed,
+            0.5 * (jnp.where(bracketed, low, 0.0) + jnp.where(bracketed, high, 0.0)),
+            state.log_tau + jnp.where(above, -state.reach, state.reach),
+        )
+        # At the root rounding may put the step on the bracket itself, so `close` needs no bracket.
+        close = jnp.abs(residual) <= last_step * (1.0 + 0.1 * jnp.abs(target))
+        inside = jnp.isfinite(newton) & (close | ((newton > low) & (newton < high)))
+        exact = (residual == 0.0) | (bracketed & (high - low <= rounding * jnp.abs(high)))
+        following = jnp.where(exact, state.log_tau, jnp.where(inside, newton, middle))
+        return _State(
+            jnp.where(state.done, state.log_tau, following),
+            low,
+            high,
+            jnp.where(inside, state.reach, 2.0 * state.reach),
+            state.done | exact | (close & inside),
+            state.steps + 1,
+        )
+
+    def unfinished(state: _State) -> Array:
+        return ~jnp.all(state.done) & (state.steps < _MOST_STEPS)
+
+    infinite = jnp.full_like(target, jnp.inf)
+    # A target at or beyond either end has no root: 0 or infinity.
+    lost = ~jnp.isfinite(target)
+    start = _State(
+        jnp.where(lost, 0.0, guess),
+        -infinite,
+        infinite,
+        jnp.full_like(target, 4.0),
+        lost,
+        jnp.zeros((), jnp.int32),
+    )
+    final = lax.while_loop(unfinished, advance, start)
+    return jnp.where(lost, target, final.log_tau), final.steps
+
+
+def _from_table(
+    evaluate: Callable[[Vector], tuple[Vector, Vector]],
+    target: Vector,
+    guess: Vector,
+    log_supremum: Array,
+) -> Vector:
+    """Starting points for many targets: a cubic Hermite table of the inverse over the bulk."""
+    finite = jnp.isfinite(target)
+    centre = jnp.nanmedian(jnp.where(finite, target, jnp.nan)[:257])
+    centre = jnp.where(jnp.isfinite(centre), centre, 0.0)
+    low = jnp.maximum(jnp.min(jnp.where(finite, target, centre)), centre - _TABLE_REACH)
+    high = jnp.minimum(jnp.max(jnp.where(finite, target, centre)), centre + _TABLE_REACH)
+    width = jnp.maximum((high - low) / (_TABLE_NODES - 1), jnp.finfo(target.dtype).eps)
+    nodes = low + width * jnp.arange(_TABLE_NODES, dtype=target.dtype)
+    roots, _ = _newton(evaluate, nodes, jnp.full_like(nodes, jnp.median(guess[:257])), log_supremum)
+    log_kappa, log_slope = evaluate(roots)
+    tangents = width / _steepness(log_kappa, log_slope, log_supremum)
+    position = (jnp.where(finite, target, centre) - low) / width
+    index = jnp.clip(position.astype(jnp.int32), 0, _TABLE_NODES - 2)
+    s = position - index
+    left, right = roots[index], roots[index + 1]
+    rise = right - left
+    curve = (1.0 - s) * (tangents[index] - rise) - s * (tangents[index + 1] - rise)
+    inner = left + s * (rise + (1.0 - s) * curve)
+    # Outside the table the map is a straight line for all practical purposes.
+    outer = jnp.where(s < 0.0, left + s * tangents[index], right + (s - 1.0) * tangents[index + 1])
+    return jnp.where((s < 0.0) | (s > 1.0), outer, inner)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _solve(evaluate, chunk, constants, log_kappa, guess, log_supremum):
+    def many(log_tau):
+        return jax.vmap(lambda u: evaluate(u, *constants))(log_tau)
+
+    target = _straighten(log_kappa, log_supremum)
+    # At and beyond the bound there is no root.
+    target = jnp.where(log_kappa >= log_supremum, jnp.inf, target)
+    if log_kappa.size >= _TABLE_FROM:
+        guess = _from_table(many, target, guess, log_supremum)
+    if log_kappa.size <= chunk:
+        return _newton(many, target, guess, log_supremum)[0]
+
+    def one_chunk(pair):
+        return _newton(many, pair[0], pair[1], log_supremum)[0]
+
+    size = target.shape[0]
+    padding = -size % chunk
+    pairs = [
+        jnp.concatenate([part, jnp.broadcast_to(part[-1:], (padding,))]).reshape(-1, chunk)
+        for part in (target, guess)
+    ]
+    return lax.map(one_chunk, tuple(pairs)).reshape(-1)[:size]
+
+
+@_solve.defjvp
+def _solve_jvp(evaluate, chunk, primals, tangents):
+    constants, log_kappa, guess, log_supremum = primals
+    log_tau = _solve(evaluate, chunk, constants, log_kappa, guess, log_supremum)
+
+    def along(u):
+        (value, slope), (change, _) = jax.jvp(
+            lambda *c: evaluate(u, *c), tuple(constants), tuple(tangents[0])
+        )
+        return value, slope, change
+
+    found = jnp.isfinite(log_tau)
+    value, slope, change = jax.vmap(along)(jnp.where(found, log_tau, 0.0))
+    moved = (tangents[1] - change) * jnp.exp(value - slope)
+    return log_tau, jnp.where(found, moved, 0.0)
+
+
+def invert(
+    evaluate: Evaluate,
+    log_kappa: Vector,
+    guess: Vector,
+    log_supremum: Scalar,
+    chunk: int = 2**14,
+) -> Vector:
+    """The `log tau` at which an increasing map takes each `log kappa`; differentiable.
+
+    **Arguments**
+    - `evaluate`: the map, one scale at a time; it may close over arrays and tracers.
+    - `log_kappa`: targets, shape (n,). At or above the supremum the answer is `inf`.
+    - `guess`: where to start, shape (n,).
+    - `log_supremum`: log of the least upper bound of the map, `inf` when it has none.
+    - `chunk`: how many targets advance in lock-step.
+    """
+    closed, constants = jax.closure_convert(evaluate, jnp.zeros((), log_kappa.dtype))
+    return _solve(closed, chunk, tuple(constants), log_kappa, guess, log_supremum)
+
+
+def count_evaluations(
+    evaluate: Evaluate, log_kappa: Scalar, guess: Scalar, log_supremum: Scalar
+) -> Array:
+    """How many evaluations of the map one inversion takes."""
+    target = _straighten(log_kappa, log_supremum)[None]
+    return _newton(jax.vmap(evaluate), target, guess[None], log_supremum)[1]

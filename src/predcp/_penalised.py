@@ -1,0 +1,38 @@
+"""The penalised complexity prior of Simpson et al. (2017), the baseline everyone knows."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from predcp._check import require_positive
+from predcp._complexity import ScalarComplexity
+
+
+class PenalisedComplexity(ScalarComplexity):
+    """Root divergence between *priors*, not predictions: `kappa = sqrt(tau) / unit`.
+
+    `sqrt(2 KL[N(0, tau) || N(0, tau_0)])` is proportional to `sqrt(tau)` as the base variance
+    `tau_0` goes to 0 (Section 5 of the paper, "Penalized Complexity Prior"). With an
+    exponential pi it is the PC prior: an exponential on the standard deviation. `tau` is a
+    **variance**.
+
+    **Arguments**: `unit`, the standard deviation at distance 1, broadcast over the batch.
+    """
+
+    def __init__(self, unit: Any = 1.0):
+        self.log_unit = jnp.log(require_positive("unit", unit))
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self.log_unit.shape
+
+    def bind(self):
+        def evaluate(log_tau):
+            log_kappa = 0.5 * log_tau - self.log_unit
+            return log_kappa, log_kappa - math.log(2.0)
+
+        return evaluate
+
+    def guess(self, log_kappa):
+        return 2.0 * (log_kappa + self.log_unit)

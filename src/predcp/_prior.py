@@ -1,0 +1,240 @@
+"""The prior on a scale: a prior on the divergence pulled back through a complexity map."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array
+from numpyro.distributions import constraints
+
+from predcp._complexity import Complexity, as_float
+from predcp._divergence_priors import DivergencePrior, as_divergence_prior
+
+
+class LogScalePrior(dist.Distribution):
+    """A complexity prior as a distribution of `log tau` on the whole line, the form samplers use.
+
+    `log p(log tau) = log pi(log kappa) + log |d log kappa / d log tau|`, less the log of the mass
+    of pi below the supremum. It never leaves floating point.
+
+    **Arguments**: as `ComplexityPrior`.
+    """
+
+    arg_constraints = {}  # noqa: RUF012
+    pytree_data_fields = ("pi", "complexity")
+    pytree_aux_fields = ("normalize",)
+
+    def __init__(self, pi: Any, complexity: Complexity, normalize: bool = True):
+        if not isinstance(complexity, Complexity):
+            raise ValueError(
+                "complexity must be one of predcp's maps (LinearEvidence, PredictiveComplexity, "
+                f"...), got {type(complexity).__name__}"
+            )
+        if complexity.signed:
+            raise ValueError(
+                f"{type(complexity).__name__} is a map of the whole line: its prior has no form on "
+                "a log scale; use ComplexityPrior itself"
+            )
+        self.pi: DivergencePrior = as_divergence_prior(pi)
+        self.complexity = complexity
+        self.normalize = normalize
+        batch_shape, event_shape = _shapes(self.pi, complexity)
+        super().__init__(batch_shape, event_shape)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.real_vector if self.complexity.event_dim else constraints.real
+
+    @property
+    def has_rsample(self) -> bool:
+        return True
+
+    @property
+    def truncated(self) -> bool:
+        """Whether pi is cut at the supremum of the complexity."""
+        return self.normalize and self.complexity.bounded
+
+    def _log_mass(self, log_tau: Array) -> Array | float:
+        if not self.truncated:
+            return 0.0
+        return self.pi.log_cdf_log(self.complexity.log_supremum(log_tau))
+
+    def log_prob(self, value: Any, intermediates: Any = None) -> Array:
+        log_tau = as_float(value)
+        log_kappa, log_slope = self.complexity.log_value_and_slope(log_tau)
+        density = self.pi.log_prob_log(log_kappa) + log_slope - log_kappa
+        density = density - self._log_mass(log_tau)
+        return density.sum(-1) if self.complexity.event_dim else density
+
+    def log_cdf(self, value: Any) -> Array:
+        """Log of the cdf; for a vector, one conditional cdf an entry (given those below it)."""
+        log_tau = as_float(value)
+        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        # Rounding may put D a hair above its supremum.
+        return jnp.minimum(self.pi.log_cdf_log(log_kappa) - self._log_mass(log_tau), 0.0)
+
+    def cdf(self, value: Any) -> Array:
+        return jnp.exp(self.log_cdf(value))
+
+    def survival(self, value: Any) -> Array:
+        """P(log tau > value), accurate in the upper tail; for a vector, one value an entry."""
+        log_tau = as_float(value)
+        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        above = jnp.exp(self.pi.log_survival_log(log_kappa))
+        if not self.truncated:
+            return above
+        beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
+        return jnp.maximum(above - beyond, 0.0) / jnp.exp(self._log_mass(log_tau))
+
+    def icdf(self, q: Any) -> Array:
+        return self.complexity.log_inverse_of(
+            jnp.broadcast_to(as_float(q), jnp.broadcast_shapes(jnp.shape(q), self.shape())),
+            self._quantile,
+        )
+
+    def _quantile(self, q: Array, log_supremum: Array) -> Array:
+        if self.truncated:
+            q = q * jnp.exp(self.pi.log_cdf_log(log_supremum))
+        return self.pi.icdf_log(q)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        if self.truncated:
+            dtype = jnp.result_type(float)
+            q = jax.random.uniform(
+                key, self.shape(sample_shape), dtype, minval=jnp.finfo(dtype).tiny
+            )
+            return self.icdf(q)
+        return self.complexity.log_inverse(_draw_log(self.pi, key, self.shape(sample_shape)))
+
+
+class ComplexityPrior(dist.TransformedDistribution):
+    """The prior `p(tau) = pi(D(tau)) |D'(tau)|` on a scale (Equations 2, 6 and 9 of the paper).
+
+    A NumPyro distribution: use it in `numpyro.sample`, or sample `prior.log_scale()` instead,
+    which heavy-tailed pi make the safer choice. For a map of several scales (`DepthComplexity`,
+    `ModularComplexity`) it is a distribution of vectors, and `cdf` and `icdf` are those of
+    each entry given the entries below it.
+
+    **Arguments**
+    - `pi`: prior on the divergence, `LogCauchy(1.0)` being the paper's; or any positive NumPyro
+        distribution.
+    - `complexity`: the map D.
+    - `normalize`: truncate pi at the supremum of a bounded map, so that the prior is proper.
+        False gives the density as the paper prints it; draws without a root are then `inf`.
+    """
+
+    pytree_data_fields = ("pi", "complexity")
+    pytree_aux_fields = ("normalize",)
+
+    def __init__(self, pi: Any, complexity: Complexity, normalize: bool = True):
+        if isinstance(complexity, Complexity) and complexity.signed:
+            self.pi: DivergencePrior = as_divergence_prior(pi)
+            self.complexity = complexity
+        else:
+            log_prior = LogScalePrior(pi, complexity, normalize)
+            self.pi, self.complexity = log_prior.pi, log_prior.complexity
+        self.normalize = normalize
+        # Fail now, not at the first density, when pi cannot be truncated.
+        if normalize and complexity.bounded:
+            jax.eval_shape(lambda: self.pi.log_cdf_log(jnp.zeros(self.pi.batch_shape)))
+        self.base_dist = self.pi
+        self.transforms = [complexity.inv]
+        batch_shape, event_shape = _shapes(self.pi, complexity)
+        dist.Distribution.__init__(self, batch_shape, event_shape)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return self.complexity.domain
+
+    @property
+    def has_rsample(self) -> bool:
+        return True
+
+    def log_scale(self) -> LogScalePrior:
+        """The same prior as a distribution of `log tau`."""
+        return LogScalePrior(self.pi, self.complexity, self.normalize)
+
+    def log_prob(self, value: Any, intermediates: Any = None) -> Array:
+        tau = as_float(value)
+        inside = tau != 0.0 if self.complexity.signed else tau > 0.0
+        log_tau = jnp.log(jnp.where(inside, jnp.abs(tau), 1.0))
+        if self.complexity.signed:
+            log_kappa, log_slope = self.complexity.log_value_and_slope(log_tau)
+            density = self.pi.log_prob_log(log_kappa) + log_slope - log_kappa
+            return jnp.where(inside, density - log_tau - jnp.log(2.0), -jnp.inf)
+        density = self.log_scale().log_prob(log_tau)
+        if self.complexity.event_dim:
+            inside, log_tau = jnp.all(inside, -1), log_tau.sum(-1)
+        return jnp.where(inside, density - log_tau, -jnp.inf)
+
+    def cdf(self, value: Any) -> Array:
+        tau = as_float(value)
+        inside = jnp.abs(tau) > 0.0 if self.complexity.signed else tau > 0.0
+        log_tau = jnp.log(jnp.where(inside, jnp.abs(tau), 1.0))
+        if not self.complexity.signed:
+            return jnp.where(inside, self.log_scale().cdf(log_tau), 0.0)
+        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        upper = 0.5 * jnp.exp(self.pi.log_survival_log(log_kappa))
+        return jnp.where(inside, jnp.where(tau > 0.0, 1.0 - upper, upper), 0.5)
+
+    def survival(self, value: Any) -> Array:
+        """P(tau > value), accurate in the upper tail; for a vector, one value an entry."""
+        if self.complexity.signed:
+            return self.cdf(-as_float(value))
+        tau = as_float(value)
+        inside = tau > 0.0
+        return jnp.where(inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0)
+
+    def icdf(self, q: Any) -> Array:
+        q = as_float(q)
+        if not self.complexity.signed:
+            return jnp.exp(self.log_scale().icdf(q))
+        tail = jnp.abs(2.0 * q - 1.0)
+        return jnp.sign(q - 0.5) * jnp.exp(self.complexity.log_inverse(self.pi.icdf_log(tail)))
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        if not self.complexity.signed:
+            return jnp.exp(self.log_scale().sample(key, sample_shape))
+        key_size, key_side = jax.random.split(key)
+        log_kappa = _draw_log(self.pi, key_size, self.shape(sample_shape))
+        size = jnp.exp(self.complexity.log_inverse(log_kappa))
+        return size * jax.random.rademacher(key_side, size.shape, size.dtype)
+
+    def rsample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        return self.sample(key, sample_shape)
+
+    def sample_with_intermediates(self, key: Any, sample_shape: tuple[int, ...] = ()):
+        return self.sample(key, sample_shape), []
+
+
+def _draw_log(pi: DivergencePrior, key: Any, shape: tuple[int, ...]) -> Array:
+    """Independent draws of `log kappa`, one an element of `shape`."""
+    batch_dims = len(pi.batch_shape)
+    # Axes of pi of size one stand for several independent draws.
+    sample_shape = shape[: len(shape) - batch_dims]
+    repeats = [
+        wanted if held == 1 else 1
+        for wanted, held in zip(shape[len(sample_shape) :], pi.batch_shape)
+    ]
+    draws = pi.sample_log(key, (*sample_shape, *repeats))
+    # Each repeat axis sits where its own axis of size one (or none) follows: fold them together.
+    order = [*range(len(sample_shape))]
+    for axis in range(batch_dims):
+        order += [len(sample_shape) + axis, len(sample_shape) + batch_dims + axis]
+    return draws.transpose(order).reshape(shape)
+
+
+def _shapes(
+    pi: DivergencePrior, complexity: Complexity
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Batch and event shape of the prior."""
+    try:
+        shape = complexity.forward_shape(pi.batch_shape)
+    except ValueError:
+        raise ValueError(
+            f"pi has batch shape {pi.batch_shape}, which does not broadcast with the complexity's "
+            f"{complexity.batch_shape + complexity.event_shape}"
+        ) from None
+    cut = len(shape) - complexity.event_dim
+    return shape[:cut], shape[cut:]

@@ -1,0 +1,132 @@
+"""Special functions in which the leading terms have cancelled on paper, not in floating point."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax.nn import softplus
+from jaxtyping import Array, Float
+
+# Terms of a sum kept apart: the term is exp(log_weight) * coefficient.
+Terms = tuple[Float[Array, "..."], Float[Array, "..."]]
+
+
+def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """Horner's rule; coefficients from the constant upwards."""
+    result = jnp.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result = result * x + coefficient
+    return result
+
+
+_INVERSE_FACTORIALS = [1 / math.factorial(k) for k in range(2, 17)]
+_ODD_RECIPROCALS = [1 / (2 * k + 3) for k in range(14)]
+
+
+def expm1_minus(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`exp(t) - 1 - t`, with relative accuracy at every t; it overflows where exp(t) does."""
+    small = jnp.abs(t) < 0.4
+    near = jnp.where(small, t, 0.0)
+    far = jnp.where(small, 1.0, t)
+    return jnp.where(small, near**2 * _polynomial(near, _INVERSE_FACTORIALS), jnp.expm1(far) - far)
+
+
+def expm1_minus_scaled(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`exp(-t) (exp(t) - 1 - t)` for t >= 0, which tends to 1 and never overflows."""
+    small = t < 0.4
+    near = jnp.where(small, t, 0.0)
+    far = jnp.where(small, 1.0, t)
+    return jnp.where(
+        small, jnp.exp(-near) * expm1_minus(near), -jnp.expm1(-far) - far * jnp.exp(-far)
+    )
+
+
+def minus_log1p(v: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`v - log(1 + v)` for v > -1, with relative accuracy near 0."""
+    small = jnp.abs(v) < 0.5
+    near = jnp.where(small, v, 0.0)
+    far = jnp.where(small, 1.0, v)
+    # log1p(v) = 2 atanh(r) with r = v / (2 + v), and v - 2 r = v r.
+    r = near / (2.0 + near)
+    series = near * r - 2.0 * r**3 * _polynomial(r**2, _ODD_RECIPROCALS)
+    return jnp.where(small, series, far - jnp.log1p(far))
+
+
+@jax.custom_jvp
+def log_minus_log1p(w: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log(v - log(1 + v))` at `v = exp(w)`, for every real w (v itself may over- or underflow)."""
+    small = w < -0.7
+    near = jnp.where(small, w, -1.0)
+    far = jnp.where(small, 0.0, w)
+    v = jnp.exp(near)
+    half = 1.0 / (2.0 + v)
+    series = half - 2.0 * v * half**3 * _polynomial((v * half) ** 2, _ODD_RECIPROCALS)
+    return jnp.where(
+        small, 2.0 * near + jnp.log(series), far + jnp.log1p(-softplus(far) * jnp.exp(-far))
+    )
+
+
+@log_minus_log1p.defjvp
+def _log_minus_log1p_jvp(primals, tangents):
+    (w,), (w_dot,) = primals, tangents
+    value = log_minus_log1p(w)
+    return value, jnp.exp(2.0 * w - softplus(w) - value) * w_dot
+
+
+def log_cosh(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log cosh(x)`, with relative accuracy near 0 and no overflow."""
+    small = jnp.abs(x) < 1.0
+    near = jnp.where(small, x, 0.0)
+    far = jnp.abs(jnp.where(small, 1.0, x))
+    return jnp.where(
+        small,
+        jnp.log1p(2.0 * jnp.sinh(near / 2.0) ** 2),
+        far + jnp.log1p(jnp.exp(-2.0 * far)) - math.log(2.0),
+    )
+
+
+def log_mean_exp_zero(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log((1 + exp(t)) / 2)`, with relative accuracy near 0."""
+    small = jnp.abs(t) < 1.0
+    near = jnp.where(small, t, 0.0)
+    return jnp.where(small, jnp.log1p(jnp.expm1(near) / 2.0), softplus(t) - math.log(2.0))
+
+
+def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`(t/2) tanh(t/2) - log cosh(t/2)`: KL of a coin with logit t from a fair one, at most log 2."""
+    small = jnp.abs(t) < 1.0
+    near = jnp.where(small, t, 0.0) / 2.0
+    far = jnp.abs(jnp.where(small, 1.0, t))
+    decay = jnp.exp(-far)
+    return jnp.where(
+        small,
+        near * jnp.tanh(near) - log_cosh(near),
+        math.log(2.0) - jnp.log1p(decay) - far * decay / (1.0 + decay),
+    )
+
+
+def log_abs_sum(terms: Sequence[Terms], keep: int = 0) -> Float[Array, "..."]:
+    """`log |sum of exp(log_weight) * coefficient|` over all but the leading `keep` axes.
+
+    **Arguments**: `terms`, pairs whose members broadcast against each other; all pairs share the
+    leading `keep` axes. A sum with no non-zero coefficient is `-inf`.
+    """
+    pairs = []
+    for log_weight, coefficient in terms:
+        shape = jnp.broadcast_shapes(jnp.shape(log_weight), jnp.shape(coefficient))
+        flat = (*shape[:keep], -1)
+        pairs.append(
+            (
+                jnp.broadcast_to(log_weight, shape).reshape(flat),
+                jnp.broadcast_to(coefficient, shape).reshape(flat),
+            )
+        )
+    log_weight = jnp.concatenate([pair[0] for pair in pairs], axis=-1)
+    coefficient = jnp.concatenate([pair[1] for pair in pairs], axis=-1)
+    present = coefficient != 0.0
+    top = jnp.max(jnp.where(present, log_weight, -jnp.inf), axis=-1, keepdims=True)
+    top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
+    shifted = jnp.where(present, log_weight - top, 0.0)
+    total = jnp.abs(jnp.sum(jnp.exp(shifted) * coefficient, axis=-1))
+    return jnp.squeeze(top, -1) + jnp.log(total)
