@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
 
+from predcp._compiled import compiled
 from predcp._inverse import Evaluate, count_evaluations, invert
 
 _CHUNK_ELEMENTS = 2**21
@@ -97,6 +98,7 @@ class Complexity(Transform):
         """
         raise NotImplementedError
 
+    @compiled()
     def log_inverse(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
         """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum."""
         return self.log_inverse_of(log_kappa, lambda log_kappa, _: log_kappa)
@@ -116,12 +118,14 @@ class Complexity(Transform):
         return jnp.full_like(log_tau, jnp.inf)
 
     @property
+    @compiled()
     def supremum(self) -> Float[Array, "..."]:
         """Least upper bound of `D` over all scales, of the batch shape (and event shape)."""
         if self.event_dim and self.bounded:
             return jnp.full(self.batch_shape + self.event_shape, jnp.inf)
         return jnp.exp(self.log_supremum(jnp.zeros(self.batch_shape + self.event_shape)))
 
+    @compiled()
     def __call__(self, x: Any) -> Array:
         tau = as_float(x)
         log_kappa, _ = self.log_value_and_slope(jnp.log(jnp.abs(tau)))
@@ -129,11 +133,13 @@ class Complexity(Transform):
         kappa = jnp.where(tau == 0.0, 0.0, jnp.exp(log_kappa))
         return jnp.sign(tau) * kappa if self.signed else kappa
 
+    @compiled()
     def _inverse(self, y: Any) -> Array:
         kappa = as_float(y)
         tau = jnp.exp(self.log_inverse(jnp.log(jnp.abs(kappa))))
         return jnp.sign(kappa) * tau if self.signed else tau
 
+    @compiled()
     def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Array:
         log_tau = jnp.log(jnp.abs(as_float(x)))
         _, log_slope = self.log_value_and_slope(log_tau)
@@ -225,6 +231,7 @@ class ScalarComplexity(Complexity):
 
         return self._each(invert_all, inputs)
 
+    @compiled()
     def evaluations(self, log_kappa: Float[Array, "..."]) -> Array:
         """How many evaluations of the map each inversion takes."""
 

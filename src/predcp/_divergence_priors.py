@@ -336,6 +336,34 @@ class GammaExponential(DivergencePrior):
         start = jnp.minimum(start / self.concentration + jnp.log(self.scale), 0.0)
         return _quantile_log(self, q, start)
 
+    def sample_log(self, key, sample_shape=()):
+        # Choosing a part is ten times faster than inverting the cdf; derivatives stay implicit.
+        key_part, key_gamma, key_exponential = jax.random.split(key, 3)
+        gamma, exponential = self.expand_parts()
+        of_gamma = gamma.sample_log(key_gamma, sample_shape)
+        of_exponential = exponential.sample_log(key_exponential, sample_shape)
+        chosen = jax.random.uniform(key_part, of_gamma.shape, of_gamma.dtype) < self.weight
+        drawn = jnp.where(chosen, of_gamma, of_exponential)
+        return _with_implicit_derivative(self, jax.lax.stop_gradient(drawn))
+
+    def expand_parts(self) -> tuple[Gamma, Exponential]:
+        """The two parts, each with the batch shape of the mixture."""
+        values = jnp.broadcast_arrays(self.concentration, self.scale, self.exponential_mean, self.weight)
+        return Gamma(values[0], values[1]), Exponential(values[2])
+
+
+@jax.custom_jvp
+def _with_implicit_derivative(pi: DivergencePrior, log_kappa: Array) -> Array:
+    """Draws as they are, moving with the parameters so that their cdf stays put."""
+    return log_kappa
+
+
+@_with_implicit_derivative.defjvp
+def _implicit_derivative(primals, tangents):
+    pi, log_kappa = primals
+    _, change = jax.jvp(lambda moved: jnp.exp(moved.log_cdf_log(log_kappa)), (pi,), (tangents[0],))
+    return log_kappa, -change * jnp.exp(-pi.log_prob_log(log_kappa))
+
 
 def _quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
     """The quantile by inverting the cdf, itself an increasing map of log kappa bounded by 1."""

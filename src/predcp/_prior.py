@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import constraints
 
+from predcp._compiled import compiled
 from predcp._complexity import Complexity, as_float
 from predcp._divergence_priors import DivergencePrior, as_divergence_prior
 
@@ -60,6 +61,7 @@ class LogScalePrior(dist.Distribution):
             return 0.0
         return self.pi.log_cdf_log(self.complexity.log_supremum(log_tau))
 
+    @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
         log_tau = as_float(value)
         log_kappa, log_slope = self.complexity.log_value_and_slope(log_tau)
@@ -67,6 +69,7 @@ class LogScalePrior(dist.Distribution):
         density = density - self._log_mass(log_tau)
         return density.sum(-1) if self.complexity.event_dim else density
 
+    @compiled()
     def log_cdf(self, value: Any) -> Array:
         """Log of the cdf; for a vector, one conditional cdf an entry (given those below it)."""
         log_tau = as_float(value)
@@ -77,6 +80,7 @@ class LogScalePrior(dist.Distribution):
     def cdf(self, value: Any) -> Array:
         return jnp.exp(self.log_cdf(value))
 
+    @compiled()
     def survival(self, value: Any) -> Array:
         """P(log tau > value), accurate in the upper tail; for a vector, one value an entry."""
         log_tau = as_float(value)
@@ -87,6 +91,7 @@ class LogScalePrior(dist.Distribution):
         beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
         return jnp.maximum(above - beyond, 0.0) / jnp.exp(self._log_mass(log_tau))
 
+    @compiled()
     def icdf(self, q: Any) -> Array:
         return self.complexity.log_inverse_of(
             jnp.broadcast_to(as_float(q), jnp.broadcast_shapes(jnp.shape(q), self.shape())),
@@ -98,6 +103,7 @@ class LogScalePrior(dist.Distribution):
             q = q * jnp.exp(self.pi.log_cdf_log(log_supremum))
         return self.pi.icdf_log(q)
 
+    @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if self.truncated:
             dtype = jnp.result_type(float)
@@ -124,8 +130,20 @@ class ComplexityPrior(dist.TransformedDistribution):
         False gives the density as the paper prints it; draws without a root are then `inf`.
     """
 
-    pytree_data_fields = ("pi", "complexity")
     pytree_aux_fields = ("normalize",)
+
+    @classmethod
+    def gather_pytree_data_fields(cls) -> tuple[str, ...]:
+        # The parent's fields are these two under other names.
+        return ("pi", "complexity")
+
+    @property
+    def base_dist(self) -> DivergencePrior:  # type: ignore[override]
+        return self.pi
+
+    @property
+    def transforms(self) -> list[Any]:  # type: ignore[override]
+        return [self.complexity.inv]
 
     def __init__(self, pi: Any, complexity: Complexity, normalize: bool = True):
         if isinstance(complexity, Complexity) and complexity.signed:
@@ -138,8 +156,6 @@ class ComplexityPrior(dist.TransformedDistribution):
         # Fail now, not at the first density, when pi cannot be truncated.
         if normalize and complexity.bounded:
             jax.eval_shape(lambda: self.pi.log_cdf_log(jnp.zeros(self.pi.batch_shape)))
-        self.base_dist = self.pi
-        self.transforms = [complexity.inv]
         batch_shape, event_shape = _shapes(self.pi, complexity)
         dist.Distribution.__init__(self, batch_shape, event_shape)
 
@@ -155,6 +171,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         """The same prior as a distribution of `log tau`."""
         return LogScalePrior(self.pi, self.complexity, self.normalize)
 
+    @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
         tau = as_float(value)
         inside = tau != 0.0 if self.complexity.signed else tau > 0.0
@@ -168,6 +185,7 @@ class ComplexityPrior(dist.TransformedDistribution):
             inside, log_tau = jnp.all(inside, -1), log_tau.sum(-1)
         return jnp.where(inside, density - log_tau, -jnp.inf)
 
+    @compiled()
     def cdf(self, value: Any) -> Array:
         tau = as_float(value)
         inside = jnp.abs(tau) > 0.0 if self.complexity.signed else tau > 0.0
@@ -178,6 +196,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         upper = 0.5 * jnp.exp(self.pi.log_survival_log(log_kappa))
         return jnp.where(inside, jnp.where(tau > 0.0, 1.0 - upper, upper), 0.5)
 
+    @compiled()
     def survival(self, value: Any) -> Array:
         """P(tau > value), accurate in the upper tail; for a vector, one value an entry."""
         if self.complexity.signed:
@@ -186,6 +205,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         inside = tau > 0.0
         return jnp.where(inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0)
 
+    @compiled()
     def icdf(self, q: Any) -> Array:
         q = as_float(q)
         if not self.complexity.signed:
@@ -193,6 +213,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         tail = jnp.abs(2.0 * q - 1.0)
         return jnp.sign(q - 0.5) * jnp.exp(self.complexity.log_inverse(self.pi.icdf_log(tail)))
 
+    @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if not self.complexity.signed:
             return jnp.exp(self.log_scale().sample(key, sample_shape))

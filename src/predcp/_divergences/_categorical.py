@@ -11,8 +11,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.nn import log_softmax
-from jax.scipy.special import logsumexp
 from jaxtyping import Array
 from numpyro.distributions.discrete import (
     CategoricalLogits,
@@ -38,12 +36,12 @@ from predcp._divergences._divergence import (
 from predcp._special import expm1_minus, log_mean_exp_zero
 
 
-@register_family(dist.Categorical, CategoricalLogits, CategoricalProbs)
+@register_family(dist.Categorical, CategoricalLogits, CategoricalProbs, class_axes=1)
 def _coordinates(categorical) -> Coordinates:
     return {"logits": jnp.asarray(categorical.logits)}
 
 
-@register_family(dist.Multinomial, MultinomialLogits, MultinomialProbs)
+@register_family(dist.Multinomial, MultinomialLogits, MultinomialProbs, class_axes=1)
 def _multinomial_coordinates(multinomial) -> Coordinates:
     logits = jnp.asarray(multinomial.logits)
     count = jnp.asarray(multinomial.total_count, logits.dtype)[..., None]
@@ -57,26 +55,29 @@ class Die(NamedTuple):
     log_p0: Array
     t: Array
     size: Array  # largest displacement of a logit from their mean
+    top: Array  # the most probable class
 
 
-def _die(reference: Array, displacement: Array) -> Die:
-    log_p0 = log_softmax(reference, axis=-1)
+def _die(reference: Array, direction: Array, log_size: Array) -> Die:
+    reference, direction = jnp.broadcast_arrays(reference, direction)
+    size = jnp.exp(log_size)
+    log_p0 = _log_softmax(_from_top(reference, _top(reference)))
     p0 = jnp.exp(log_p0)
-    centred = displacement - jnp.sum(p0 * displacement, axis=-1, keepdims=True)
-    size = jnp.max(jnp.abs(centred), axis=-1, keepdims=True)
-    small = size < 1.0
+    centred = (direction - jnp.sum(p0 * direction, axis=-1, keepdims=True)) * size
+    largest = jnp.max(jnp.abs(centred), axis=-1, keepdims=True)
+    small = largest < 1.0
     near = jnp.where(small, centred, 0.0)
     # log E_0 exp(d) = log(1 + E_0 [exp(d) - 1 - d]) when E_0 d = 0: a sum of positive terms.
     near_shift = jnp.log1p(jnp.sum(p0 * expm1_minus(near), axis=-1, keepdims=True))
-    far_shift = logsumexp(log_p0 + centred, axis=-1, keepdims=True)
-    t = jnp.where(small, near_shift - near, far_shift - centred)
-    return Die(log_p0 - t, log_p0, t, size)
+    top = _top(reference + direction * size)
+    log_p = _log_softmax(_from_top(reference, top) + _from_top(direction, top) * size)
+    return Die(log_p, log_p0, jnp.where(small, near_shift - near, log_p0 - log_p), largest, top)
 
 
 def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Callable:
     def value(reference, direction, log_size):
         log_size = log_size[..., None]
-        die = _die(reference["logits"], direction["logits"] * jnp.exp(log_size))
+        die = _die(reference["logits"], direction["logits"], log_size)
         far = part(die.log_p, die.log_p0, die.t)
         p0 = jnp.exp(die.log_p0)
         centred = direction["logits"] - jnp.sum(p0 * direction["logits"], axis=-1, keepdims=True)
@@ -96,37 +97,44 @@ def _top(logits: Array) -> Array:
 
 
 def _from_top(values: Array, top: Array) -> Array:
-    return values - jnp.take_along_axis(values, top, axis=-1)
+    """Values less that of the top class, which is exactly 0 however a compiler rounds the rest."""
+    own = jnp.arange(values.shape[-1]) == top
+    return jnp.where(own, 0.0, values - jnp.take_along_axis(values, top, axis=-1))
+
+
+def _log_softmax(from_top: Array) -> Array:
+    """Log probabilities from logits measured from the largest, which huge ones cannot overflow."""
+    below = jnp.minimum(from_top, 0.0)
+    return below - jnp.log(jnp.sum(jnp.exp(below), axis=-1, keepdims=True))
 
 
 def _slope(terms: Callable) -> Callable:
     def slope(reference, direction, log_size, velocity):
         log_size = log_size[..., None]
-        die = _die(reference["logits"], direction["logits"] * jnp.exp(log_size))
-        top = _top(die.log_p)
-        speed = _from_top(velocity["logits"], top)
-        log_weight, coefficient = terms(die, direction["logits"], log_size, top)
+        die = _die(reference["logits"], direction["logits"], log_size)
+        speed = _from_top(velocity["logits"], die.top)
+        log_weight, coefficient = terms(die, direction["logits"], log_size)
         return [(log_weight + log_size, coefficient * speed)]
 
     return slope
 
 
 # Cov_p(d, velocity)
-def _kl_terms(die: Die, direction: Array, log_size: Array, top: Array):
-    from_top = _from_top(direction, top)
+def _kl_terms(die: Die, direction: Array, log_size: Array):
+    from_top = _from_top(direction, die.top)
     mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
     return die.log_p + log_size, from_top - mean
 
 
 # p - p_0 = p (1 - e^t) or p_0 (e^-t - 1)
-def _reverse_terms(die: Die, direction: Array, log_size: Array, top: Array):
+def _reverse_terms(die: Die, direction: Array, log_size: Array):
     below = die.t > 0.0
     step = jnp.expm1(-jnp.abs(die.t))
     return jnp.where(below, die.log_p0, die.log_p), jnp.where(below, step, -step)
 
 
 # d H^2 / d a_k = p_k (B - e^(t_k / 2)) / 2 with B = 1 - H^2
-def _hellinger_terms(die: Die, direction: Array, log_size: Array, top: Array):
+def _hellinger_terms(die: Die, direction: Array, log_size: Array):
     squared = jnp.sum(hellinger_part(die.log_p, die.log_p0, die.t), axis=-1, keepdims=True)
     below = die.t > 0.0
     step = jnp.expm1(-jnp.abs(die.t) / 2.0)
@@ -136,8 +144,8 @@ def _hellinger_terms(die: Die, direction: Array, log_size: Array, top: Array):
 
 
 # Cov_p(-L(t) / 2, velocity) with L(t) = log((1 + e^t) / 2)
-def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array, top: Array):
-    from_top = _from_top(-0.5 * log_mean_exp_zero(die.t), top)
+def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array):
+    from_top = _from_top(-0.5 * log_mean_exp_zero(die.t), die.top)
     mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
     return die.log_p, from_top - mean
 

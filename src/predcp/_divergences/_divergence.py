@@ -38,24 +38,29 @@ class Rule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One factor of an observation distribution: its family, coordinates and number of points."""
+    """One factor of an observation distribution.
+
+    **Arguments**: its family; its coordinates; its batch shape, over which a divergence is averaged;
+    how many trailing axes of a coordinate belong to one observation (the classes of a softmax).
+    """
 
     family: Any
     coordinates: Coordinates
     batch_shape: tuple[int, ...]
+    class_axes: int
 
 
-_FAMILIES: dict[type, tuple[Any, Callable[[Any], Coordinates]]] = {}
+_FAMILIES: dict[type, tuple[Any, Callable[[Any], Coordinates], int]] = {}
 
 
 def register_family(
-    family: Any, *classes: type
+    family: Any, *classes: type, class_axes: int = 0
 ) -> Callable[[Callable[[Any], Coordinates]], Callable[[Any], Coordinates]]:
     """Declare how `classes` of NumPyro distributions are read as coordinates of `family`."""
 
     def record(coordinates: Callable[[Any], Coordinates]) -> Callable[[Any], Coordinates]:
         for distribution_class in classes:
-            _FAMILIES[distribution_class] = (family, coordinates)
+            _FAMILIES[distribution_class] = (family, coordinates, class_axes)
         return coordinates
 
     return record
@@ -133,9 +138,9 @@ def members(distribution: Any) -> list[Member]:
         inner = inner.base_dist
     for base in type(inner).__mro__:
         if base in _FAMILIES:
-            family, coordinates = _FAMILIES[base]
-            return [Member(family, coordinates(inner), batch_shape)]
-    known = ", ".join(sorted({family.__name__ for family, _ in _FAMILIES.values()}))
+            family, coordinates, class_axes = _FAMILIES[base]
+            return [Member(family, coordinates(inner), batch_shape, class_axes)]
+    known = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
     raise ValueError(
         f"no divergence is known for {type(inner).__name__} observations (known: {known}); "
         "add one with predcp.register_divergence"

@@ -1,0 +1,402 @@
+"""Depth-wise complexity: what each layer adds to the predictions of the layers below it."""
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import lax
+from jaxtyping import Array, Float
+
+from predcp._check import require_callable, require_finite
+from predcp._complexity import Complexity, extrapolated, floating_range
+from predcp._displacement import displacement
+from predcp._divergences import Divergence, kl
+from predcp._divergences._divergence import members
+from predcp._homogeneity import power_of
+from predcp._inverse import Evaluate, invert
+from predcp._special import log_abs_sum
+
+Normalization = Literal["layer", "batch"] | None
+Reference = Literal["off", "short-circuit"]
+
+
+def unit_normal(outputs: Float[Array, "points outputs"]) -> dist.Distribution:
+    """Normal observations with unit noise, the default likelihood."""
+    return dist.Normal(outputs, jnp.ones((), outputs.dtype)).to_event(1)
+
+
+class _State(NamedTuple):
+    """Hidden states `exp(log_size) * hidden`, kept near size one row by row."""
+
+    hidden: Float[Array, "draws points width"]
+    log_size: Float[Array, "draws points"]
+
+
+class _Layer(NamedTuple):
+    """One layer's standardised weights, and its bias if it has one."""
+
+    weights: Float[Array, "draws width width"]
+    bias: Float[Array, " width"] | None
+
+
+class DepthComplexity(Complexity):
+    """`kappa_l = D_l(tau_l; tau_1..tau_(l-1))`, all layers in one pass (Equations 10 and 11).
+
+    Residual: `h_l = h_(l-1) + f(h_(l-1) sqrt(tau_l) W_l + b_l)`, plain: without the skip. Layer l
+    is compared with the same network whose `W_l` is zero, both read out by the output weights.
+    The Jacobian is lower triangular, and the inverse a forward substitution. `tau_l` is the
+    **variance** of layer l's weights.
+
+    **Arguments**
+    - `hidden`: h_0, shape (N, H), or (S, N, H) one a draw; for inputs x, `f(x @ W_in)`.
+    - `weights`: standard normal draws of the L weight matrices, shape (S, L, H, H), times any row
+        scales.
+    - `output_weights`: shape (H, K), or (S, H, K) one a draw.
+    - `likelihood`: from outputs (N, K) to a NumPyro distribution; unit normal when left out.
+    - `activation`: f, of an array (N, H).
+    - `biases`: shape (L, H), kept by the reference too; None for none.
+    - `residual`: False for a plain network.
+    - `normalize`: None, "layer" or "batch": normalise h *before* the weights, which keeps deep
+        networks in floating point and D linear in tau.
+    - `reference`: "off" as above; "short-circuit" compares a plain network's h_l with h_(l-1)
+        literally, which is not a bijection and is here to show what `diagnose` says of it.
+    - `divergence`: as in `PredictiveComplexity`.
+    """
+
+    event_dim = 1
+
+    def __init__(
+        self,
+        hidden: Any,
+        weights: Any,
+        output_weights: Any,
+        likelihood: Callable[[Array], Any] = unit_normal,
+        activation: Callable[[Array], Array] = jax.nn.relu,
+        biases: Any = None,
+        residual: bool = True,
+        normalize: Normalization = None,
+        reference: Reference = "off",
+        divergence: Divergence = kl,
+    ):
+        self.weights = require_finite("weights", weights)
+        if self.weights.ndim != 4 or self.weights.shape[-1] != self.weights.shape[-2]:
+            raise ValueError(f"weights must have shape (S, L, H, H), got {self.weights.shape}")
+        draws, layers, width, _ = self.weights.shape
+        if 0 in self.weights.shape:
+            raise ValueError(f"weights must have S, L, H >= 1, got shape {self.weights.shape}")
+        self.hidden = require_finite("hidden", hidden)
+        if self.hidden.ndim not in (2, 3) or self.hidden.shape[-1] != width:
+            raise ValueError(
+                f"hidden must have shape (N, {width}) or ({draws}, N, {width}), got {self.hidden.shape}"
+            )
+        if self.hidden.ndim == 3 and self.hidden.shape[0] != draws:
+            raise ValueError(f"hidden must have {draws} draws first, got {self.hidden.shape}")
+        self.output_weights = require_finite("output_weights", output_weights)
+        if self.output_weights.shape[:-1] not in ((width,), (draws, width)):
+            raise ValueError(
+                f"output_weights must have shape ({width}, K) or ({draws}, {width}, K), "
+                f"got {self.output_weights.shape}"
+            )
+        self.biases = None if biases is None else require_finite("biases", biases)
+        if self.biases is not None and self.biases.shape != (layers, width):
+            raise ValueError(f"biases must have shape ({layers}, {width}), got {self.biases.shape}")
+        self.likelihood = require_callable("likelihood", likelihood, "(outputs)")
+        self.activation = require_callable("activation", activation, "(hidden @ weights)")
+        if normalize not in (None, "layer", "batch"):
+            raise ValueError(f'normalize must be None, "layer" or "batch", got {normalize!r}')
+        if reference not in ("off", "short-circuit"):
+            raise ValueError(f'reference must be "off" or "short-circuit", got {reference!r}')
+        if reference == "short-circuit" and residual:
+            raise ValueError('reference="short-circuit" is for plain networks: set residual=False')
+        self.residual, self.normalize, self.reference = residual, normalize, reference
+        self.divergence = divergence
+        if reference == "short-circuit" and not (self._homogeneous and self._affine_head):
+            raise ValueError(
+                'reference="short-circuit" needs an activation with f(a t) = a f(t), no biases, and a '
+                "likelihood whose location or logits are the outputs"
+            )
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        return (self.weights.shape[1],)
+
+    @cached_property
+    def _points(self) -> int:
+        return self.hidden.shape[-2]
+
+    def _abstract(self) -> list[Any]:
+        """Families and shapes of the observations."""
+        found: list[Any] = []
+        outputs = jax.ShapeDtypeStruct(
+            (self._points, self.output_weights.shape[-1]), self.weights.dtype
+        )
+
+        def record(outputs):
+            found.extend(members(self.likelihood(outputs)))
+            return [member.coordinates for member in found]
+
+        shapes = jax.eval_shape(record, outputs)
+        return [member._replace(coordinates=shape) for member, shape in zip(found, shapes)]
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return all(self.divergence.rule(member.family).bounded for member in self._abstract())
+
+    def _coordinates(self, outputs: Array) -> list[dict[str, Array]]:
+        return [member.coordinates for member in members(self.likelihood(outputs))]
+
+    def _normalized(self, hidden: Array) -> Array:
+        if self.normalize is None:
+            return hidden
+        axis = -1 if self.normalize == "layer" else -2
+        centred = hidden - hidden.mean(axis, keepdims=True)
+        return centred * lax.rsqrt(jnp.mean(centred**2, axis, keepdims=True) + 1e-5)
+
+    def _branch(self, hidden: Array, weights: Array, bias: Array | None) -> Array:
+        """`f(h W + b)` for one draw."""
+        inner = self._normalized(hidden) @ weights
+        return self.activation(inner if bias is None else inner + bias)
+
+    def _example(self) -> tuple[Array, Array, Array | None]:
+        hidden = self.hidden if self.hidden.ndim == 2 else self.hidden[0]
+        return hidden, self.weights[0, 0], None if self.biases is None else self.biases[0]
+
+    @property
+    def _homogeneous(self) -> bool:
+        """Whether the branch is proportional to the size of the weights."""
+        hidden, weights, bias = self._example()
+        one = jnp.ones((), self.weights.dtype)
+        scaled = power_of(lambda t, h, w: self._branch(h, t * w, bias), one, hidden, weights)
+        return scaled == (1, True)
+
+    @property
+    def _rescalable(self) -> bool:
+        """Whether the branch is also proportional to the size of the hidden states."""
+        hidden, weights, bias = self._example()
+        one = jnp.ones((), self.weights.dtype)
+        scaled = power_of(lambda t, h, w: self._branch(t * h, w, bias), one, hidden, weights)
+        return scaled == (1, True)
+
+    @property
+    def _affine_head(self) -> bool:
+        """Whether the coordinates of the observations are affine in the outputs."""
+        outputs = jnp.ones((self._points, self.output_weights.shape[-1]), self.weights.dtype)
+        moved = power_of(
+            lambda t, f, d: self._coordinates(f + t * d), jnp.ones((), outputs.dtype), outputs, outputs
+        )
+        return moved is not None and moved[0] == 1
+
+    def _read_out(self, hidden: Array) -> Array:
+        return jnp.einsum(
+            "snh,shk->snk" if self.output_weights.ndim == 3 else "snh,hk->snk",
+            hidden,
+            self.output_weights,
+        )
+
+    def _start(self) -> _State:
+        draws = self.weights.shape[0]
+        hidden = jnp.broadcast_to(self.hidden, (draws, *self.hidden.shape[-2:]))
+        state = _State(hidden, jnp.zeros(hidden.shape[:-1], hidden.dtype))
+        return _rescaled(state) if self._rescalable else state
+
+    def _layers(self) -> _Layer:
+        return _Layer(jnp.moveaxis(self.weights, 1, 0), self.biases)
+
+    def _reduce(self, rules, terms, shapes, keep: int) -> Array:
+        """Log of the mean over points (and draws, unless kept) of each member's terms."""
+        averaged = [
+            (weight - math.log(max(1, math.prod(shape))), coefficient)
+            for pairs, shape in zip(terms, shapes)
+            for weight, coefficient in pairs
+        ]
+        total = log_abs_sum(averaged, keep=keep)
+        return total if keep else total - math.log(self.weights.shape[0])
+
+    def _layer(
+        self, state: _State, layer: _Layer, keep: int = 0
+    ) -> tuple[Evaluate, Callable[[Array], _State]]:
+        """One layer as a map of its own scale, and the state above it at a scale."""
+        found = self._abstract()
+        rules = [self.divergence.rule(member.family) for member in found]
+        shapes = [member.batch_shape for member in found]
+        limit = floating_range(self.weights.dtype)
+        moved, advance = (
+            self._homogeneous_layer(state, layer, limit)
+            if self._homogeneous and self._affine_head
+            else self._general_layer(state, layer, limit)
+        )
+
+        def evaluate(log_tau):
+            reference, directions, log_size, velocities = moved(log_tau)
+            sizes = [_row_size(log_size, m, d) for m, d in zip(found, directions)]
+            values = [r.value(*a) for r, *a in zip(rules, reference, directions, sizes)]
+            slopes = [
+                r.slope(*a) for r, *a in zip(rules, reference, directions, sizes, velocities)
+            ]
+            return (
+                self._reduce(rules, values, shapes, keep),
+                self._reduce(rules, slopes, shapes, keep),
+            )
+
+        return extrapolated(evaluate, 2.0 * limit), advance
+
+    def _homogeneous_layer(self, state: _State, layer: _Layer, limit: float):
+        """A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale."""
+        branch = jax.vmap(self._branch, in_axes=(0, 0, None))(state.hidden, layer.weights, layer.bias)
+        size = jnp.minimum(state.log_size, limit)
+        below = self._read_out(state.hidden)
+        rise = self._read_out(branch)
+        start = jnp.exp(size)[..., None] * below
+        if not self.residual and self.reference == "off":
+            start = jnp.zeros_like(start)
+        reference = jax.vmap(self._coordinates)(start)
+
+        def along(outputs):
+            return jax.jvp(jax.vmap(self._coordinates), (start,), (outputs,))[1]
+
+        unit = along(rise) if self.reference == "off" else None
+
+        def moved(log_tau):
+            half = jnp.clip(0.5 * log_tau, -limit, limit)
+            if unit is not None:
+                # Quadratic divergences stay exact at any size, bounded ones have saturated there.
+                log_size = state.log_size + half
+                log_size = log_size if not self.bounded else jnp.minimum(log_size, limit)
+                return reference, unit, log_size, jax.tree.map(lambda leaf: 0.5 * leaf, unit)
+            lift = jnp.maximum(half, 0.0)
+            up, down = jnp.exp(half - lift) * rise, jnp.exp(-lift) * below
+            return reference, along(up - down), size + lift, along(0.5 * up)
+
+        def advance(log_tau):
+            half = jnp.clip(0.5 * log_tau, -limit, limit)
+            if not self._rescalable:
+                rise = jnp.exp(half) * branch
+                return state._replace(hidden=state.hidden + rise if self.residual else rise)
+            lift = jnp.maximum(half, 0.0)
+            if self.residual:
+                hidden = jnp.exp(-lift) * state.hidden + jnp.exp(half - lift) * branch
+                return _rescaled(_State(hidden, state.log_size + lift))
+            return _rescaled(_State(branch, state.log_size + 0.5 * log_tau))
+
+        return moved, advance
+
+    def _general_layer(self, state: _State, layer: _Layer, limit: float):
+        """A layer with a bias inside the activation, or any other activation or likelihood."""
+        zero = jnp.zeros_like(layer.weights)
+
+        def branch(hidden, weights):
+            return self._branch(hidden, weights, layer.bias)
+
+        def above(hidden, rise):
+            return hidden + rise if self.residual else rise
+
+        def coordinates(weights):
+            rise = jax.vmap(branch)(state.hidden, weights)
+            return jax.vmap(self._coordinates)(self._read_out(above(state.hidden, rise)))
+
+        def moved(log_tau):
+            weights = jnp.exp(jnp.clip(0.5 * log_tau, -limit, limit)) * layer.weights
+            if not self._affine_head:
+                start = coordinates(zero)
+                shift, speed = displacement(
+                    coordinates, weights, 0.5 * weights, weights, zero, start
+                )
+                return start, shift, jnp.zeros(()), speed
+            # With the branch's own displacement nothing is subtracted from the skip connection.
+            origin = jax.vmap(branch)(state.hidden, zero)
+            shift, speed = displacement(
+                lambda w: jax.vmap(branch)(state.hidden, w),
+                weights,
+                0.5 * weights,
+                weights,
+                zero,
+                origin,
+            )
+            start = self._read_out(above(state.hidden, origin))
+            head = jax.vmap(self._coordinates)
+
+            def along(rise):
+                return jax.jvp(head, (start,), (self._read_out(rise),))[1]
+
+            return head(start), along(shift), jnp.zeros(()), along(speed)
+
+        def advance(log_tau):
+            weights = jnp.exp(jnp.clip(0.5 * log_tau, -limit, limit)) * layer.weights
+            rise = jax.vmap(branch)(state.hidden, weights)
+            return state._replace(hidden=above(state.hidden, rise))
+
+        return moved, advance
+
+    def _each(self, function: Callable[[Array], Any], values: Array) -> Any:
+        """Apply a function of one scale vector over leading axes."""
+        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
+        if values.ndim == 1:
+            return function(values)
+        flat = values.reshape(-1, values.shape[-1])
+        state_size = self.weights.shape[0] * self._points * self.weights.shape[-1]
+        chunk = max(1, min(flat.shape[0], 2**22 // max(1, 4 * state_size)))
+        results = (
+            jax.vmap(function)(flat)
+            if flat.shape[0] <= chunk
+            else lax.map(function, flat, batch_size=chunk)
+        )
+        return jax.tree.map(lambda leaf: leaf.reshape(values.shape[:-1] + leaf.shape[1:]), results)
+
+    def _scan(self, log_tau: Array, read: Callable[[Evaluate, Array], Any], keep: int = 0) -> Any:
+        def step(state, inputs):
+            layer, scale = inputs
+            evaluate, advance = self._layer(state, layer, keep)
+            return advance(scale), read(evaluate, scale)
+
+        return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
+
+    def log_value_and_slope(self, log_tau):
+        return self._each(
+            lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
+        )
+
+    def log_supremum(self, log_tau):
+        if not self.bounded:
+            return super().log_supremum(log_tau)
+        return self._each(lambda scales: self._scan(scales, lambda e, _: self._bound(e)), log_tau)
+
+    def _bound(self, evaluate: Evaluate) -> Array:
+        if not self.bounded:
+            return jnp.asarray(jnp.inf, self.weights.dtype)
+        return evaluate(jnp.asarray(floating_range(self.weights.dtype), self.weights.dtype))[0]
+
+    def log_inverse_of(self, inputs, log_kappa):
+        def substitute(values):
+            def step(state, pair):
+                layer, value = pair
+                evaluate, advance = self._layer(state, layer)
+                bound = self._bound(evaluate)
+                target = log_kappa(value, bound)[None]
+                log_tau = invert(evaluate, target, jnp.zeros_like(target), bound)[0]
+                return advance(log_tau), log_tau
+
+            return lax.scan(step, self._start(), (self._layers(), values))[1]
+
+        return self._each(substitute, inputs)
+
+    def log_value_by_draw(self, log_tau: Float[Array, " layers"]) -> Float[Array, "draws layers"]:
+        """`log` of each divergence under each draw alone, for its Monte Carlo error."""
+        values = self._scan(log_tau, lambda evaluate, scale: evaluate(scale)[0], keep=1)
+        return values.T
+
+
+def _row_size(log_size: Array, member: Any, direction: dict[str, Array]) -> Array:
+    """The size of each row, with axes to broadcast over what belongs to a row."""
+    rank = max(leaf.ndim for leaf in direction.values()) - member.class_axes
+    return log_size.reshape(log_size.shape + (1,) * max(0, rank - log_size.ndim))
+
+
+def _rescaled(state: _State) -> _State:
+    """The same hidden states with the largest entry of each row of size one."""
+    largest = lax.stop_gradient(jnp.max(jnp.abs(state.hidden), axis=-1))
+    unit = jnp.where(largest > 0.0, largest, 1.0)
+    return _State(state.hidden / unit[..., None], state.log_size + jnp.log(unit))

@@ -1,0 +1,161 @@
+"""Find, from the traced program, whether predictions move from the reference as a power of tau.
+
+`f(tau) = constant + tau^a z` holds for a linear predictor `x @ (tau * lam * xi)`, and for a
+ReLU branch without a bias. The divergence is then a function of `tau^a z` with `z` computed once:
+no forward pass an evaluation. The rules below follow the degree `a` through the program
+and are exact, never numerical; anything they do not know is "not a power".
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend.core import Literal
+
+
+class Form(NamedTuple):
+    """`constant + tau^degree z`; `degree` None: no dependence on tau."""
+
+    constant: bool
+    degree: Fraction | None
+    zero: bool = False
+
+    @property
+    def pure(self) -> bool:
+        return self.degree is not None and not self.constant
+
+
+FIXED = Form(True, None)
+ZERO = Form(True, None, zero=True)
+
+_REARRANGING = {
+    "broadcast_in_dim", "convert_element_type", "copy", "cumsum", "dynamic_slice", "expand_dims",
+    "gather", "neg", "reduce_sum", "reduce_window_sum", "reshape", "rev", "slice", "squeeze",
+    "stop_gradient", "transpose",
+}  # fmt: skip
+_PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
+_SUMS = {"add", "sub", "add_any", "concatenate", "pad"}
+_COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
+_NESTED = {"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint"}
+
+
+def _sum(forms: Sequence[Form]) -> Form | None:
+    degrees = {form.degree for form in forms if form.degree is not None}
+    if not degrees:
+        return ZERO if all(form.zero for form in forms) else FIXED
+    if len(degrees) > 1:
+        return None
+    constant = any(form.constant and not form.zero for form in forms)
+    return Form(constant, degrees.pop())
+
+
+def _product(left: Form, right: Form) -> Form | None:
+    if left.zero or right.zero:
+        return ZERO
+    if left.degree is None or right.degree is None:
+        return left if right.degree is None else right
+    if left.pure and right.pure:
+        return _power(left.degree + right.degree)
+    return None
+
+
+def _power(degree: Fraction) -> Form:
+    return FIXED if degree == 0 else Form(False, degree)
+
+
+def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: list[Any]) -> Any:
+    """The form of an operation's result (a list for a nested program), None where unknown."""
+    if name in _NESTED:
+        inner = parameters.get("jaxpr", parameters.get("call_jaxpr"))
+        if inner is None:
+            inner = parameters.get("fun_jaxpr")
+        return _trace(getattr(inner, "jaxpr", inner), forms)
+    if all(form.degree is None for form in forms):
+        kept = name in _REARRANGING or name in _SUMS
+        return ZERO if kept and all(form.zero for form in forms) else FIXED
+    first = forms[0]
+    if name in _REARRANGING:
+        # Operands after the first are indices, which must not depend on tau.
+        return first if all(form.degree is None for form in forms[1:]) else None
+    if name in _SUMS:
+        return _sum(forms)
+    if name in _PRODUCTS:
+        return _product(*forms)
+    if name == "div":
+        right = forms[1]
+        if right.degree is None:
+            return first
+        if right.pure and (first.pure or first.degree is None):
+            return _power((first.degree or Fraction(0)) - right.degree)
+        return None
+    if name == "select_n":
+        return _sum(forms[1:]) if forms[0].degree is None else None
+    if name in ("max", "min"):
+        other = forms[1] if forms[1].degree is None else forms[0]
+        moving = [form for form in forms if form.degree is not None]
+        alike = all(form.pure for form in moving) and len({form.degree for form in moving}) == 1
+        return moving[0] if alike and (other.zero or len(moving) == 2) else None
+    if name in _COMPARISONS:
+        moving = [form for form in forms if form.degree is not None]
+        alike = all(form.pure for form in moving) and len({form.degree for form in moving}) == 1
+        rest = [form for form in forms if form.degree is None]
+        return FIXED if alike and all(form.zero for form in rest) else None
+    if not first.pure or first.degree is None:
+        return None
+    if name == "abs":
+        return first
+    if name == "sign":
+        return FIXED
+    if name == "sqrt":
+        return _power(first.degree / 2)
+    if name == "square":
+        return _power(first.degree * 2)
+    if name == "integer_pow":
+        return _power(first.degree * parameters["y"])
+    if name == "pow" and isinstance(operands[1], Literal):
+        return _power(first.degree * Fraction(float(operands[1].val)))
+    return None
+
+
+def _trace(jaxpr: Any, inputs: Sequence[Form]) -> list[Form | None]:
+    known: dict[Any, Form | None] = dict(zip(jaxpr.invars, inputs))
+    known.update({variable: FIXED for variable in jaxpr.constvars})
+
+    def read(atom: Any) -> Form | None:
+        if isinstance(atom, Literal):
+            return ZERO if np.all(np.asarray(atom.val) == 0) else FIXED
+        return known[atom]
+
+    for equation in jaxpr.eqns:
+        forms = [read(atom) for atom in equation.invars]
+        # An unknown value matters only if the result depends on it (argument checks do not).
+        result = None
+        if None not in forms:
+            result = _apply(equation.primitive.name, equation.params, forms, equation.invars)
+        results = result if isinstance(result, list) else [result] * len(equation.outvars)
+        known.update(zip(equation.outvars, results))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def power_of(
+    function: Callable[..., Any], tau: Any, *fixed: Any
+) -> tuple[Fraction, bool] | None:
+    """The degree `a` if every array of `function(tau, *fixed)` is fixed or `constant + tau^a z`.
+
+    Also whether no moving array has a constant part. None if it is not so, or not seen to be.
+    """
+    traced = jax.make_jaxpr(function)(tau, *fixed)
+    inputs = [Form(False, Fraction(1))] + [FIXED] * (len(traced.jaxpr.invars) - 1)
+    forms = [form for form in _trace(traced.jaxpr, inputs) if form is not None]
+    if len(forms) < len(traced.jaxpr.outvars):
+        return None
+    moving = [form for form in forms if form.degree is not None]
+    degrees = {form.degree for form in moving}
+    if len(degrees) != 1:
+        return None
+    degree = degrees.pop()
+    if degree is None or degree <= 0:
+        return None
+    return degree, all(form.pure for form in moving)

@@ -1,0 +1,146 @@
+"""Module-wise complexity for meta-learning: how far each module may leave what tasks share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+from jaxtyping import Array, Float, PyTree
+
+from predcp._check import require_callable
+from predcp._complexity import Complexity, as_float
+from predcp._divergences import Divergence, kl
+from predcp._predictive import PredictiveComplexity
+
+
+def _module_name(path: tuple[Any, ...]) -> str:
+    """The name of the top-level entry that a leaf belongs to."""
+    first = path[0] if path else None
+    match first:
+        case DictKey():
+            return str(first.key)
+        case GetAttrKey():
+            return first.name
+        case SequenceKey():
+            return str(first.idx)
+    return str(first)
+
+
+class ModularComplexity(Complexity):
+    """One divergence a module, each a function of that module's scale alone (appendix D).
+
+    `D_m(tau_m) = E KL[p(y | theta_m ~ N(phi_m, tau_m I), rest at phi) || p(y | phi)]`, averaged over
+    the inputs and the draws. The Jacobian is diagonal. `tau_m` is a **variance**; the
+    entries of a scale vector follow `module_names`.
+
+    **Arguments**
+    - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution.
+    - `parameters`: phi, a pytree whose top-level entries are the modules (a dict, an
+        `eqx.Module`, a tuple).
+    - `x`: inputs, passed on to the likelihood.
+    - `draws`: standard normal noise, of the structure of `parameters` with a leading axis.
+    - `modules`: names of the entries that have a scale; all of them when None.
+    - `divergence`: as in `PredictiveComplexity`.
+    """
+
+    event_dim = 1
+
+    def __init__(
+        self,
+        likelihood: Callable[[PyTree, Any], Any],
+        parameters: PyTree,
+        x: Any,
+        draws: PyTree,
+        modules: Sequence[str] | None = None,
+        divergence: Divergence = kl,
+    ):
+        self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
+        self.parameters = jax.tree.map(as_float, parameters)
+        self.x = x
+        self.draws = jax.tree.map(as_float, draws)
+        self.divergence = divergence
+        paths = jax.tree_util.tree_flatten_with_path(self.parameters)[0]
+        names = list(dict.fromkeys(_module_name(path) for path, _ in paths))
+        if not names or names == ["None"]:
+            raise ValueError("parameters must be a pytree with named top-level entries, the modules")
+        unknown = [name for name in modules or () if name not in names]
+        if unknown:
+            raise ValueError(f"modules {unknown} are not entries of parameters, which has {names}")
+        self.module_names = tuple(names if modules is None else modules)
+        self._check_draws()
+        for name in self.module_names:
+            PredictiveComplexity(**vars(self.module(name)))
+
+    def _check_draws(self) -> None:
+        wanted = jax.tree.map(lambda leaf: leaf.shape, self.parameters)
+        if jax.tree.structure(self.draws) != jax.tree.structure(self.parameters):
+            raise ValueError(
+                f"draws must have the structure of parameters, {jax.tree.structure(self.parameters)}"
+                f", got {jax.tree.structure(self.draws)}"
+            )
+        for noise, value in zip(jax.tree.leaves(self.draws), jax.tree.leaves(self.parameters)):
+            if noise.shape[1:] != value.shape or noise.ndim == 0:
+                raise ValueError(
+                    "draws must have the shapes of parameters behind a leading axis of draws: "
+                    f"parameters have {wanted}, one array of draws has {noise.shape}"
+                )
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        return (len(self.module_names),)
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        return self.module(self.module_names[0]).bounded
+
+    def module(self, name: str) -> PredictiveComplexity:
+        """The map of one module's scale."""
+        paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
+        moving = [_module_name(path) == name for path, _ in paths]
+        values = [value for _, value in paths]
+        noise = jax.tree.leaves(self.draws)
+        mine = [value for value, moves in zip(values, moving) if moves]
+
+        def likelihood(theta, x):
+            own = iter(theta)
+            whole = [next(own) if moves else value for value, moves in zip(values, moving)]
+            return self.likelihood(jax.tree.unflatten(structure, whole), x)
+
+        def parameters(tau, xi):
+            return [value + jnp.sqrt(tau) * step for value, step in zip(mine, xi)]
+
+        return PredictiveComplexity.trusted(
+            likelihood=likelihood,
+            parameters=parameters,
+            reference=mine,
+            x=self.x,
+            draws=[step for step, moves in zip(noise, moving) if moves],
+            divergence=self.divergence,
+            homogeneous=None,
+        )
+
+    def _by_module(self, function: Callable[[PredictiveComplexity, Array], Any], values: Array):
+        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
+        results = [
+            function(self.module(name), values[..., index])
+            for index, name in enumerate(self.module_names)
+        ]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)
+
+    def log_value_and_slope(self, log_tau):
+        return self._by_module(lambda single, u: single.log_value_and_slope(u), log_tau)
+
+    def log_inverse_of(self, inputs, log_kappa) -> Float[Array, "..."]:
+        return self._by_module(lambda single, q: single.log_inverse_of(q, log_kappa), inputs)
+
+    def log_supremum(self, log_tau):
+        return self._by_module(lambda single, u: single.log_supremum(u), log_tau)
+
+    @property
+    def supremum(self) -> Float[Array, " modules"]:
+        return jnp.exp(self.log_supremum(jnp.zeros(self.event_shape)))
+
+    def log_value_by_draw(self, log_tau: Float[Array, " modules"]) -> Float[Array, "draws modules"]:
+        """`log` of each divergence under each draw alone, for its Monte Carlo error."""
+        return self._by_module(lambda single, u: single.log_value_by_draw(u), log_tau)

@@ -1,0 +1,284 @@
+"""The predictive complexity of any model whose observations have a known divergence."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from predcp._check import known, require_callable
+from predcp._complexity import (
+    ScalarComplexity,
+    as_float,
+    concrete,
+    extrapolated,
+    floating_range,
+)
+from predcp._displacement import displacement, parameter_step
+from predcp._divergences import Divergence, kl
+from predcp._divergences._divergence import Member, members
+from predcp._homogeneity import power_of
+from predcp._inverse import Evaluate
+from predcp._special import Terms, log_abs_sum
+
+
+class PredictiveComplexity(ScalarComplexity):
+    """Expected divergence of a model's predictions from the reference's (Equations 8 and 9).
+
+    `D(tau) = mean_s mean_n KL[p(y_n | theta(tau, xi_s)) || p(y_n | theta_0)]`: summed over the event
+    dimensions of the observations, averaged over their batch dimensions and over the draws.
+    The draws are part of the object, so that the density is deterministic and differentiable.
+
+    A model whose predictions move from the reference as a power of tau (a linear predictor, a
+    ReLU branch without bias) is recognised from its program and costs one forward pass a map
+    instead of one an evaluation.
+
+    **Arguments**
+    - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution (or a tuple, list or dict).
+    - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
+        tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
+        standard deviation in `tau * xi`.
+    - `reference`: theta_0, a pytree of the structure of theta.
+    - `x`: inputs, passed on to the likelihood (any pytree, or None).
+    - `draws`: xi, an array or pytree of arrays with a leading axis of S draws.
+    - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
+    - `homogeneous`: None to find out whether predictions move as a power of tau; the power, to
+        declare it; False to use the general path.
+    """
+
+    def __init__(
+        self,
+        likelihood: Callable[[PyTree, Any], Any],
+        parameters: Callable[[Array, PyTree], PyTree],
+        reference: PyTree,
+        x: Any,
+        draws: PyTree,
+        divergence: Divergence = kl,
+        homogeneous: float | bool | None = None,
+    ):
+        self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
+        self.parameters = require_callable("parameters", parameters, "(tau, xi)")
+        self.reference = jax.tree.map(as_float, reference)
+        self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
+        self.draws = jax.tree.map(as_float, draws)
+        if not isinstance(divergence, Divergence):
+            raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
+        self.divergence = divergence
+        self.homogeneous = homogeneous
+        self._check()
+
+    @classmethod
+    def trusted(cls, **fields: Any) -> "PredictiveComplexity":
+        """The map with fields that were checked before, at no cost."""
+        made = cls.__new__(cls)
+        vars(made).update(fields)
+        return made
+
+    def _check(self) -> None:
+        leaves = jax.tree.leaves(self.draws)
+        if not leaves:
+            raise ValueError("draws must hold at least one array with a leading axis of draws")
+        counts = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
+        if len(counts) != 1 or None in counts or 0 in counts:
+            shapes = [leaf.shape for leaf in leaves]
+            raise ValueError(
+                f"draws must share a leading axis of S >= 1 draws, got shapes {shapes}"
+            )
+        one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.draws)
+        tau = jax.ShapeDtypeStruct((), self._dtype)
+        theta = jax.eval_shape(self.parameters, tau, one)
+        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), self.reference)
+        got = jax.tree.map(lambda leaf: tuple(leaf.shape), theta)
+        if wanted != got:
+            raise ValueError(
+                "reference must have the structure and shapes of parameters(tau, xi): "
+                f"reference has {wanted}, parameters gives {got}"
+            )
+        for member in self._abstract_members():
+            self.divergence.rule(member.family)
+        self._check_origin()
+
+    def _check_origin(self) -> None:
+        """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
+        inputs = jax.tree.leaves((self.reference, self.draws))
+        if not all(concrete(leaf) for leaf in inputs):
+            return
+        tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
+        start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.draws)
+        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(self.reference)):
+            numbers = known(value)
+            if numbers is None:
+                return
+            gap = np.max(np.abs(numbers - np.asarray(origin)), initial=0.0)
+            if not gap <= 1e-3 * (1.0 + np.max(np.abs(np.asarray(origin)), initial=0.0)):
+                raise ValueError(
+                    f"parameters(tau, xi) must equal reference as tau goes to 0, but differs by {gap:.3g} "
+                    "there: the divergence would not start at 0"
+                )
+
+    @property
+    def _dtype(self) -> Any:
+        return jnp.result_type(*jax.tree.leaves(self.draws))
+
+    @property
+    def _count(self) -> int:
+        return jax.tree.leaves(self.draws)[0].shape[0]
+
+    def _abstract_members(self) -> list[Member]:
+        """Families and batch shapes of the observations, with coordinates' shapes only."""
+        shapes: list[Member] = []
+
+        def record(reference, x):
+            shapes.extend(members(self.likelihood(reference, x)))
+            return [member.coordinates for member in shapes]
+
+        coordinates = jax.eval_shape(record, self.reference, self.x)
+        return [
+            member._replace(coordinates=values)
+            for member, values in zip(shapes, coordinates)
+        ]
+
+    def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
+        return [member.coordinates for member in members(self.likelihood(theta, self.x))]
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]
+        rules = [self.divergence.rule(member.family) for member in self._abstract_members()]
+        return all(rule.bounded for rule in rules)
+
+    @property
+    def cost(self) -> int:
+        sizes = [
+            math.prod(leaf.shape)
+            for leaf in jax.tree.leaves([m.coordinates for m in self._abstract_members()])
+        ]
+        return 8 * self._count * max(1, sum(sizes))
+
+    def _power(self) -> tuple[Fraction, bool] | None:
+        if self.homogeneous is False:
+            return None
+        if self.homogeneous is not None and self.homogeneous is not True:
+            return Fraction(float(self.homogeneous)).limit_denominator(1000), False
+        one = jax.tree.map(lambda leaf: leaf[0], self.draws)
+        found = power_of(
+            lambda tau, xi: self._coordinates(self.parameters(tau, xi)),
+            jnp.ones((), self._dtype),
+            one,
+        )
+        if found is None and self.homogeneous is True:
+            raise ValueError(
+                "homogeneous=True, but the predictions were not seen to move as a power of tau; "
+                "give the power itself to declare it, or leave homogeneous out"
+            )
+        return found
+
+    def _directions(self, power: Fraction, pure: bool) -> list[dict[str, Array]]:
+        """Displacement of the coordinates at tau = 1, each with a leading axis of draws."""
+
+        def unit(xi):
+            def at(log_tau):
+                return self._coordinates(self.parameters(jnp.exp(log_tau), xi))
+
+            zero = jnp.zeros((), self._dtype)
+            if pure:
+                # Arrays that do not move have the reference's value: their difference is exactly 0.
+                return at(zero)
+            _, speed = jax.jvp(at, (zero,), (jnp.ones_like(zero),))
+            return jax.tree.map(lambda array: array / float(power), speed)
+
+        directions = jax.vmap(unit)(self.draws)
+        if not pure:
+            return directions
+        return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
+
+    def _reference(self) -> list[dict[str, Array]]:
+        return self._coordinates(self.reference)
+
+    def _reduce(self, terms: list[list[Terms]], shapes: list[tuple[int, ...]], keep: int) -> Array:
+        """Log of the mean over draws and points of each member's terms, summed over members."""
+        averaged = [
+            (weight - math.log(max(1, math.prod(shape))), coefficient)
+            for pairs, shape in zip(terms, shapes)
+            for weight, coefficient in pairs
+        ]
+        total = log_abs_sum(averaged, keep=keep)
+        return total if keep else total - math.log(self._count)
+
+    def _terms(self, reference, directions, log_size, velocities):
+        rules = [self.divergence.rule(member.family) for member in self._abstract_members()]
+        values = [
+            rule.value(start, move, log_size)
+            for rule, start, move in zip(rules, reference, directions)
+        ]
+        slopes = [
+            rule.slope(start, move, log_size, speed)
+            for rule, start, move, speed in zip(rules, reference, directions, velocities)
+        ]
+        return values, slopes
+
+    def bind(self, keep: int = 0) -> Evaluate:
+        """The map of one `log tau`; with `keep=1`, of each draw by itself."""
+        shapes = [member.batch_shape for member in self._abstract_members()]
+        reference = self._reference()
+        power = self._power()
+        half_width = floating_range(self._dtype)
+        if power is not None:
+            degree, pure = power
+            directions = self._directions(degree, pure)
+            velocities = jax.tree.map(lambda array: float(degree) * array, directions)
+            half_width /= max(1.0, float(degree))
+
+            def moved(log_tau):
+                return directions, float(degree) * log_tau, velocities
+
+        else:
+
+            def moved(log_tau):
+                shift, speed = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))(
+                    self.draws
+                )
+                return _scaled(shift, speed)
+
+        def evaluate(log_tau):
+            directions, log_size, velocities = moved(log_tau)
+            values, slopes = self._terms(reference, directions, log_size, velocities)
+            return (
+                self._reduce(values, shapes, keep),
+                self._reduce(slopes, shapes, keep),
+            )
+
+        return extrapolated(evaluate, half_width)
+
+    def _displaced(self, log_tau: Array, xi: PyTree, reference: PyTree) -> tuple[PyTree, PyTree]:
+        theta, velocity, step = parameter_step(
+            lambda u: self.parameters(jnp.exp(u), xi), log_tau, self.reference
+        )
+        return displacement(self._coordinates, theta, velocity, step, self.reference, reference)
+
+    def _single_log_supremum(self) -> Float[Array, ""]:
+        limit = jnp.asarray(floating_range(self._dtype), self._dtype)
+        return self.bind()(limit)[0]
+
+    def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
+        """`log` of the divergence under each draw alone, for its Monte Carlo error."""
+        log_kappa, _ = self.bind(keep=1)(log_tau)
+        return log_kappa
+
+
+def _scaled(shift: PyTree, speed: PyTree) -> tuple[PyTree, Array, PyTree]:
+    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
+    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
+    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
+    return (
+        jax.tree.map(lambda leaf: leaf / unit, shift),
+        jnp.log(unit),
+        jax.tree.map(lambda leaf: leaf / unit, speed),
+    )
+
+
+def _numeric(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int)
