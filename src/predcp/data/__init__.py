@@ -2,7 +2,7 @@
 
 from predcp.data._bundled import BUNDLED
 from predcp.data._directory import data_directory
-from predcp.data._encoder import Encoder
+from predcp.data._encoder import MISSING, Encoder, checked_missing
 from predcp.data._errors import DataError
 from predcp.data._fetch import fetch
 from predcp.data._files import FileTable, load_file
@@ -20,6 +20,7 @@ from predcp.data._verify import is_present, verify
 
 __all__ = [
     "BUNDLED",
+    "MISSING",
     "PARTS",
     "DataError",
     "Download",
@@ -33,6 +34,7 @@ __all__ = [
     "Table",
     "Task",
     "TaskSampler",
+    "checked_missing",
     "data_directory",
     "fetch",
     "file_sha256",

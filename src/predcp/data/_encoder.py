@@ -20,6 +20,14 @@ MISSING: tuple[Missing, ...] = ("refuse", "impute", "drop")
 _MOST_LEVELS = 50
 
 
+def checked_missing(missing: str) -> Missing:
+    """`missing` if it is a known treatment, else an error that lists them."""
+    for known in MISSING:
+        if missing == known:
+            return known
+    raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+
+
 @dataclass(frozen=True)
 class Column:
     """How one input column becomes numbers: categories as indicators, numbers as they are.

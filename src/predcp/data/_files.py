@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from predcp.data._encoder import MISSING, Encoder, Missing, is_categorical
+from predcp.data._encoder import Encoder, Missing, checked_missing, is_categorical
 from predcp.data._errors import DataError
 from predcp.data._frame import read_frame, require_columns
 from predcp.data._table import Table, Task
@@ -40,8 +40,7 @@ def load_file(
     - `fit_rows`: rows whose medians fill the gaps; all of them if None.
     """
     path = Path(path)
-    if missing not in MISSING:
-        raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+    missing = checked_missing(missing)
     frame = read_frame(path)
     require_columns(frame, [target], str(path))
     gaps = int(np.sum(frame[target].isna()))
