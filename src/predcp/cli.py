@@ -22,6 +22,9 @@ _EXIT_CODES = (
     "without an extra; 130 interrupted."
 )
 
+# Columns of scripts' formats that would squeeze all others on a terminal.
+_TOO_WIDE = ("device", "settings", "key")
+
 app = typer.Typer(
     help="Predictive complexity priors: data, experiments, reports and models.",
     epilog=_EXIT_CODES,
@@ -240,8 +243,8 @@ def results_command(
         if output_format not in ("table", "json", "csv"):
             _fail(f"--format must be table, json or csv, got {output_format!r}", USAGE)
         if table is None:
-            _print_rows([{"experiment": name} for name in experiments.experiments(store)],
-                        output_format)  # fmt: skip
+            names = experiments.experiments(store)
+            _print_rows([{"experiment": name} for name in names], output_format)
             return
         chosen = experiments.Store(store, table)
         if not chosen.folder.is_dir():
@@ -339,6 +342,9 @@ def _errors() -> Iterator[None]:
         _fail(str(error), UNAVAILABLE)
     except ModuleNotFoundError as error:
         _fail(f"{error}; an extra may be missing: pip install 'predcp[experiments]'", UNAVAILABLE)
+    except BrokenPipeError:
+        # The reader (`head`, say) has seen enough; nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (DataError, experiments.SavedModelError, LookupError, OSError) as error:
         _fail(str(error), MISSING_INPUT)
     except ValueError as error:
@@ -388,10 +394,12 @@ def _print_rows(rows: list[dict[str, Any]], output_format: str) -> None:
         from rich.console import Console
         from rich.table import Table
 
-        grid = Table(*(rows[0] if rows else ()))
+        columns = [name for name in (rows[0] if rows else ()) if name not in _TOO_WIDE]
+        grid = Table(*columns)
         for row in rows:
-            grid.add_row(*(_shown(value) for value in row.values()))
-        Console().print(grid)
+            grid.add_row(*(_shown(row[name]) for name in columns))
+        # A pipe has no width of its own.
+        Console(width=None if sys.stdout.isatty() else 160).print(grid)
 
 
 def _shown(value: Any) -> str:

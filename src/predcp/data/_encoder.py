@@ -121,7 +121,7 @@ def _levels(series: pandas.Series, missing: Missing, where: str) -> tuple[str, .
             f"{where}: column {series.name!r} has {len(levels)} distinct text values, an "
             f"identifier rather than a category; remove the column"
         )
-    return (*levels, "missing") if gaps else levels
+    return tuple(dict.fromkeys((*levels, "missing"))) if gaps else levels
 
 
 def _fill(series: pandas.Series, missing: Missing, where: str) -> float | None:

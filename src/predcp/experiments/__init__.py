@@ -11,7 +11,7 @@ from predcp.experiments._grid import experiment_cells, place_on_data
 from predcp.experiments._models import MODELS, ModelUnavailable, resolve_model
 from predcp.experiments._paper import PaperFigure, paper_figures, paper_notes
 from predcp.experiments._progress import Lines, Live, Progress, Silent, choose_progress
-from predcp.experiments._query import finished_records, query
+from predcp.experiments._query import dataset, query
 from predcp.experiments._record import CorruptRecord, Record
 from predcp.experiments._report import report, write_report
 from predcp.experiments._result import Context, Outcome, Result
@@ -20,7 +20,7 @@ from predcp.experiments._run import ENGINES, engine_name, make_engine, run
 from predcp.experiments._runner import Runner, Tally
 from predcp.experiments._select import SelectionError, parse_numbers, select
 from predcp.experiments._statistics import Pair, Row, Summary, mean_and_error, summarise
-from predcp.experiments._store import DEFAULT_STORE, Store, experiments
+from predcp.experiments._store import DEFAULT_STORE, Records, Store, experiments
 from predcp.experiments.tables import EXPERIMENTS
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "PaperFigure",
     "Progress",
     "Record",
+    "Records",
     "Result",
     "Row",
     "Runner",
@@ -54,11 +55,11 @@ __all__ = [
     "Tally",
     "cell_split",
     "choose_progress",
+    "dataset",
     "engine_name",
     "execute",
     "experiment_cells",
     "experiments",
-    "finished_records",
     "fit_file",
     "flags",
     "load_model",

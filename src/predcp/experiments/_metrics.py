@@ -8,6 +8,11 @@ def metric_name(part: str, metric: str) -> str:
     return metric if part == "test" else f"{part}_{metric}"
 
 
+def is_test_metric(name: str) -> bool:
+    """Whether `metric_name` made it from the test part."""
+    return not name.startswith(("train_", "validation_"))
+
+
 def higher_is_better(metric: str) -> bool:
     """True but for errors and losses."""
     return not metric.endswith(_LOWER_IS_BETTER)

@@ -1,20 +1,21 @@
-"""The files of one cell: `cell.json` says what and how, `metrics.parquet` how well."""
+"""A cell's folder: `cell.json` is the record, beside it the files it vouches for."""
 
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from predcp.experiments._cell import Cell
+from predcp.experiments._metrics_file import METRICS_FILE, encode_metrics
 from predcp.experiments._result import Outcome
 
 CELL_FILE = "cell.json"
-METRICS_FILE = "metrics.parquet"
 POSTERIOR_FILE = "posterior.nc"
 _FORMAT = 1
+_SEAL, _END = b',\n "sha256": "', b'"\n}\n'
 
 
 class CorruptRecord(ValueError):
@@ -27,7 +28,7 @@ class Record:
 
     **Arguments:**
 
-    - `metrics`: `(part, metric, value)` rows; empty where the cell failed.
+    - `metrics`: `(part, metric, value)` rows; empty where the cell failed, NaN if not finite.
     - `convergence`: None stands for a figure that was not finite.
     - `rerun`: the command or expression that runs the cell again.
     """
@@ -50,7 +51,7 @@ def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
     """File name to content; `cell.json` carries checksums of the others and of itself."""
     files = {}
     if not outcome.failed:
-        files[METRICS_FILE] = _encode_metrics(outcome.metrics)
+        files[METRICS_FILE] = encode_metrics(cell, outcome)
     if outcome.posterior is not None:
         files[POSTERIOR_FILE] = outcome.posterior
     content = {
@@ -60,93 +61,80 @@ def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
         "status": "failed" if outcome.failed else "finished",
         "seconds": round(outcome.seconds, 6),
         "environment": dict(outcome.environment),
-        "convergence": {
-            name: value if math.isfinite(value) else None
-            for name, value in outcome.convergence.items()
-        },
+        # Here too, so that a report over many thousand cells opens one small file for each.
+        "metrics": [(part, name, _finite(value)) for part, name, value in outcome.metrics],
+        "convergence": {name: _finite(value) for name, value in outcome.convergence.items()},
         "traceback": outcome.traceback,
         "rerun": rerun,
-        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "files": {
+            name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in files.items()
+        },
     }
-    content["checksum"] = _checksum(content)
     # Last, so that a folder with this file has the others too.
-    files[CELL_FILE] = (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+    files[CELL_FILE] = _seal(json.dumps(content, indent=1, sort_keys=True))
     return files
 
 
-def decode(folder: Path, every_file: bool = False) -> Record:
+def decode(folder: str, every_byte: bool = False) -> Record:
     """The record in a cell's folder, verified.
 
-    **Arguments:** `every_file` also reads files that only a user needs (the posterior).
+    **Arguments:** `every_byte` also compares the other files' checksums, not only their sizes.
     """
     content = _read_content(folder)
-    metrics = ()
     for name, expected in content["files"].items():
-        if name != METRICS_FILE and not every_file:
-            continue
         try:
-            data = (folder / name).read_bytes()
+            size = os.stat(f"{folder}/{name}").st_size
+            intact = size == expected["bytes"]
+            if intact and every_byte:
+                intact = hashlib.sha256(_read(folder, name)).hexdigest() == expected["sha256"]
         except OSError as error:
             raise CorruptRecord(f"{folder}: {name} cannot be read ({error.strerror})") from error
-        if hashlib.sha256(data).hexdigest() != expected:
-            raise CorruptRecord(f"{folder}: {name} does not match its checksum")
-        if name == METRICS_FILE:
-            metrics = _decode_metrics(data)
-    if content["traceback"] is None and not metrics:
-        raise CorruptRecord(f"{folder}: a finished cell without metrics")
+        if not intact:
+            raise CorruptRecord(f"{folder}: {name} is damaged: it does not match {CELL_FILE}")
     return Record(
         cell=Cell.from_json(content["cell"]),
         seconds=content["seconds"],
         environment=content["environment"],
         rerun=content["rerun"],
-        metrics=metrics,
+        metrics=tuple(
+            (part, name, math.nan if value is None else value)
+            for part, name, value in content["metrics"]
+        ),
         convergence=content["convergence"],
         traceback=content["traceback"],
     )
 
 
-def _read_content(folder: Path) -> dict[str, Any]:
+def _read_content(folder: str) -> dict[str, Any]:
     try:
-        content = json.loads((folder / CELL_FILE).read_bytes())
-        claimed = content.pop("checksum")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CorruptRecord(f"{folder}: {CELL_FILE} is missing or damaged ({error})") from error
-    if claimed != _checksum(content):
-        raise CorruptRecord(f"{folder}: {CELL_FILE} does not match its checksum")
+        sealed = _read(folder, CELL_FILE)
+    except OSError as error:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} is missing ({error.strerror})") from error
+    body, _, checksum = sealed.rpartition(_SEAL)
+    if checksum != _checksum(body) + _END:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} is damaged: it does not match its checksum")
+    content = json.loads(sealed)
     if content["format"] != _FORMAT:
         raise CorruptRecord(f"{folder}: {CELL_FILE} has format {content['format']}, not {_FORMAT}")
     return content
 
 
-def _checksum(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _seal(text: str) -> bytes:
+    """A JSON object with the checksum of all before it as its last member."""
+    body = text.removesuffix("\n}").encode()
+    return body + _SEAL + _checksum(body) + _END
 
 
-def _encode_metrics(rows: tuple[tuple[str, str, float], ...]) -> bytes:
-    import pyarrow
-    import pyarrow.parquet
-
-    parts, metrics, values = zip(*rows)
-    table = pyarrow.table({"part": parts, "metric": metrics, "value": values})
-    sink = pyarrow.BufferOutputStream()
-    # A few rows: dictionaries, statistics and the Arrow schema would be most of the file.
-    pyarrow.parquet.write_table(
-        table,
-        sink,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-        store_schema=False,
-    )
-    return sink.getvalue().to_pybytes()
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
-def _decode_metrics(data: bytes) -> tuple[tuple[str, str, float], ...]:
-    import pyarrow
-    import pyarrow.parquet
+def _read(folder: str, name: str) -> bytes:
+    with open(f"{folder}/{name}", "rb") as file:
+        return file.read()
 
-    reader = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
-    # Starting threads for a few hundred bytes takes longer than reading them.
-    columns = reader.read(use_threads=False).to_pydict()
-    return tuple(zip(columns["part"], columns["metric"], columns["value"]))
+
+def _finite(value: float) -> float | None:
+    """JSON has neither NaN nor infinity."""
+    return value if math.isfinite(value) else None

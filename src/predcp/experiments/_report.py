@@ -15,11 +15,11 @@ from predcp.experiments._document import (
     to_html,
     to_markdown,
 )
+from predcp.experiments._metrics import is_test_metric
 from predcp.experiments._numbers import plus_minus, rounded
 from predcp.experiments._paper import paper_figures, paper_notes
 from predcp.experiments._pictures import mean_picture, pair_picture
 from predcp.experiments._progress import duration
-from predcp.experiments._query import finished_records
 from predcp.experiments._record import CorruptRecord, Record
 from predcp.experiments._statistics import TIE, Pair, Row, Summary, summarise
 from predcp.experiments._store import REPORT_FOLDER, Store
@@ -45,7 +45,8 @@ def write_report(store: Store, folder: Path | None = None, times: bool = True) -
 
 def report(store: Store, times: bool = True) -> list[Block]:
     """The report's blocks; an experiment without any cell is a `LookupError`."""
-    finished, failed, corrupt = finished_records(store)
+    records = store.records()
+    finished, failed, corrupt = records.finished, records.failed, records.corrupt
     if not finished and not failed and not corrupt:
         raise LookupError(
             f"{store.folder} holds no cells; run `predcp run {store.experiment}` first"
@@ -122,7 +123,9 @@ def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
                 str(summary.flagged[row.data, row.prior, row.inference] or ""),
             )
             lines.append((*line, rounded(row.seconds)) if times else line)
-        blocks += [Heading(metric, 3), Grid(header, lines), mean_picture(metric, rows, paper)]
+        blocks += [Heading(metric, 3), Grid(header, lines)]
+        if is_test_metric(metric):
+            blocks.append(mean_picture(metric, rows, paper))
     notes = paper_notes(experiment)
     if notes and by_metric:
         blocks += [Heading("About the paper's figures", 3), *(Paragraph(note) for note in notes)]
@@ -152,7 +155,9 @@ def _differences(pairs: Sequence[Pair]) -> list[Block]:
             )
             for pair in members
         ]
-        blocks += [Heading(metric, 3), Grid(header, lines), pair_picture(metric, members)]
+        blocks += [Heading(metric, 3), Grid(header, lines)]
+        if is_test_metric(metric):
+            blocks.append(pair_picture(metric, members))
     return blocks
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from predcp.experiments._query import finished_records, query
+from predcp.experiments._query import query
 from predcp.experiments._statistics import summarise
 from predcp.experiments._store import Store
 
@@ -20,7 +20,7 @@ def result_rows(
     if cells:
         return query(store, data, prior, inference, metric).to_pylist()
     choices = {"data": data, "prior": prior, "inference": inference, "metric": metric}
-    rows = (row.to_json() for row in summarise(finished_records(store)[0]).rows)
+    rows = (row.to_json() for row in summarise(store.records().finished).rows)
     return [
         row
         for row in rows

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,6 +17,15 @@ REPORT_FOLDER = "report"
 _CLAIMS_FOLDER = ".claims"
 
 Status = Literal["absent", "finished", "failed", "corrupt"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a store holds."""
+
+    finished: list[Record]
+    failed: list[Record]
+    corrupt: list[CorruptRecord]
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Store:
 
     def read(self, cell: Cell) -> Record:
         """A cell's record, all its files verified."""
-        record = decode(self.cell_folder(cell), every_file=True)
+        record = decode(str(self.cell_folder(cell)), every_byte=True)
         if record.cell != cell:
             raise CorruptRecord(f"{self.cell_folder(cell)} holds another cell")
         return record
@@ -83,19 +91,26 @@ class Store:
         """Remove what dead runners left behind."""
         _claim.sweep(self._claims)
 
-    def records(self) -> Iterator[Record | CorruptRecord]:
-        """Every cell's record in the order of their names; a damaged one as its error."""
+    def cell_folders(self) -> list[Path]:
+        """The cells' folders in the order of their names, whatever is in them."""
         if not self.folder.is_dir():
-            return
+            return []
         with os.scandir(self.folder) as entries:
             names = sorted(entry.name for entry in entries if entry.is_dir())
-        for name in names:
-            if name.startswith(".") or name == REPORT_FOLDER:
-                continue
+        kept = (name for name in names if not name.startswith(".") and name != REPORT_FOLDER)
+        return [self.folder / name for name in kept]
+
+    def records(self) -> Records:
+        """Every cell's record; a damaged one is set aside with its reason."""
+        finished, failed, corrupt = [], [], []
+        for folder in self.cell_folders():
             try:
-                yield decode(self.folder / name)
+                record = decode(str(folder))
             except CorruptRecord as error:
-                yield error
+                corrupt.append(error)
+                continue
+            (failed if record.failed else finished).append(record)
+        return Records(finished, failed, corrupt)
 
     @property
     def _claims(self) -> Path:
