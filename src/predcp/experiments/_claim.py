@@ -48,14 +48,21 @@ class Claim:
             if _is_still(path, descriptor):
                 os.truncate(descriptor, 0)
                 os.write(descriptor, f"{platform.node()} {os.getpid()}\n".encode())
-                return cls(path, descriptor)
+                claim = cls(path, descriptor)
+                # A holder killed while publishing left its folders behind.
+                claim.clear()
+                return claim
             # The last holder removed the file between our opening and locking it.
             os.close(descriptor)
 
-    def release(self) -> None:
-        """Give the claim up and leave nothing behind."""
+    def clear(self) -> None:
+        """Remove the holder's folders."""
         shutil.rmtree(self.staging, ignore_errors=True)
         shutil.rmtree(self.trash, ignore_errors=True)
+
+    def release(self) -> None:
+        """Give the claim up and leave nothing behind."""
+        self.clear()
         # Removed while still locked, so that nobody can lock the file we are about to forget.
         self.path.unlink(missing_ok=True)
         os.close(self.descriptor)

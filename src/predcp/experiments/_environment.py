@@ -60,7 +60,8 @@ def device() -> str:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # Of the machine, not of this process: a pinned worker ran on the same device.
+    cores = os.cpu_count()
     model = platform.processor() or platform.machine()
     description = Path("/proc/cpuinfo")
     if description.is_file():

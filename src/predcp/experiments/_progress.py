@@ -139,11 +139,11 @@ class Live:
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        self._console = console or Console(stderr=True)
-        self._live = RichLive(console=self._console, get_renderable=self._view, transient=False)
         self._counts = Counts(0, 0, 0)
         self._running: dict[Cell, float] = {}
         self._last_note = ""
+        self._console = console or Console(stderr=True)
+        self._live = RichLive(console=self._console, get_renderable=self._view)
 
     def start(self, total: int, finished: int, failed: int, workers: int) -> None:
         """Open the view."""
@@ -183,7 +183,8 @@ class Live:
             Text(f"  {duration(now - since):>6}  {cell.name}", style="dim", no_wrap=True)
             for cell, since in list(self._running.items())[:8]
         ]
-        return Group(bar, Text(str(counts)), *shown)
+        # The bar ends no line, so it comes last.
+        return Group(Text(str(counts)), *shown, bar)
 
 
 def choose_progress(quiet: bool = False) -> Progress:
