@@ -104,3 +104,8 @@ def failing_grid() -> list[Cell]:
 def slow_grid() -> list[Cell]:
     """An experiment that lasts long enough to be interrupted."""
     return cells("quick", 400, sleep=0.05)
+
+
+def score_of_nothing() -> list[int]:
+    """Not an experiment: it lists no cells."""
+    return [1, 2]

@@ -14,7 +14,7 @@ EXPRESSION = f"cell_models.cells(count={GRID['count']}, sleep={GRID['sleep']})"
 
 
 def kill_and_resume(kills: int, path, start_runner) -> int:
-    """Kill so many drivers at random points, finish the grid; how many of them had finished cells."""
+    """Kill drivers at random points, then finish the grid; how many had finished a cell."""
     generator = random.Random(2021)
     store = Store(path, "grid")
     lives_with_progress = 0
