@@ -3,7 +3,11 @@
 The nodes need no shared disk, and Ray runs a task again when the node that had it is lost.
 """
 
+import importlib
 import logging
+import signal
+import socket
+import threading
 from typing import Any
 
 from predcp._version import __version__
@@ -29,24 +33,16 @@ class RayEngine:
     ) -> None:
         """**Arguments:** the cluster's `address` (default: the one `ray` finds); a cell's needs."""
         try:
-            import ray
+            ray: Any = importlib.import_module("ray")
         except ImportError:
             raise ModuleNotFoundError(
                 "the ray engine needs ray: pip install 'predcp[cluster]'"
             ) from None
-        self._ray: Any = ray
+        self._ray = ray
         self._context = context
         self._owns_connection = not ray.is_initialized()
         if self._owns_connection:
-            try:
-                ray.init(
-                    address=address or "auto", log_to_driver=False, logging_level=logging.ERROR
-                )
-            except ConnectionError as error:
-                raise ConnectionError(
-                    f"no Ray cluster answers at {address or 'the default address'}; start one "
-                    "with `ray start --head` or give --address"
-                ) from error
+            _connect(ray, address)
         options = {"num_cpus": cpus, "num_gpus": gpus, "max_retries": _RETRIES}
         self._task = ray.remote(**options)(_run_on_node)
         self._per_cell = cpus
@@ -86,6 +82,24 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             message = f"the cluster lost this cell {_RETRIES + 1} times: {error}"
             return Outcome(0.0, environment(), traceback=message)
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    try:
+        if address is not None:
+            # Ray itself would try for minutes before it says that nobody is there.
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            socket.create_connection((host, int(port)), timeout=10).close()
+        before = signal.getsignal(signal.SIGTERM)
+        ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR)
+        if threading.current_thread() is threading.main_thread():
+            # Ray would end the process at once; the caller's way of stopping cleans up.
+            signal.signal(signal.SIGTERM, before)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"no Ray cluster answers at {address or 'the default address'} ({error}); start one "
+            "with `ray start --head`, or give its --address HOST:PORT"
+        ) from error
 
 
 def _run_on_node(cell: Cell, context: Context, driver_version: str) -> Outcome:

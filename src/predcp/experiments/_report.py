@@ -116,7 +116,7 @@ def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
             printed = paper.get((row.data, row.prior, row.inference, metric))
             line = (
                 *(row.data, row.inference, row.prior, plus_minus(row.mean, row.se)),
-                "" if printed is None else plus_minus(printed.mean, printed.error),
+                "" if printed is None else f"{printed.mean:g} ± {printed.error:g}",
                 str(row.splits),
                 "" if row.rhat_max is None else f"{row.rhat_max:.3f}",
                 "" if row.divergences is None else f"{100 * row.divergences:.2f}%",
