@@ -65,7 +65,7 @@ def test_help_is_quick_and_documents_exit_codes(predcp):
     result = predcp("--help")
     assert result.returncode == 0
     assert "Exit codes: 0 done; 1 some cells failed" in " ".join(result.stdout.split())
-    heavy = "pandas", "pyarrow", "matplotlib", "sklearn", "scipy", "rich.progress_bar", "numpy"
+    heavy = ("jax", "numpy", "pandas", "pyarrow", "matplotlib", "sklearn", "scipy", "ray")
     program = f"import predcp.cli, sys; print([m for m in {heavy!r} if m in sys.modules])"
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "[]\n"

@@ -209,11 +209,14 @@ def run_command(
                 keep_posterior=keep_posterior,
                 retry_failed=retry_failed,
                 progress=experiments.choose_progress(quiet),
-                rerun=_command("run", experiment, grid_options),
+                rerun=_command(["run", experiment], grid_options),
             )
         except KeyboardInterrupt:
             resume = shlex.join(["predcp", *sys.argv[1:]])
-            _fail(f"stopped; finished cells are kept in {store / folder}. Resume: {resume}", 130)
+            _fail(
+                f"stopped; finished cells are kept in {store / folder}. Resume: {resume}",
+                INTERRUPTED,
+            )
     if as_json:
         print(json.dumps(vars(tally)))
     else:
@@ -366,13 +369,12 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"predcp: note: {message}", file=sys.stderr)
 
 
-def _command(*words: Any) -> str:
-    options: dict[str, Any] = words[-1]
-    parts = ["predcp", *words[:-1]]
+def _command(words: list[str], options: dict[str, list[str] | str | None]) -> str:
+    parts = ["predcp", *words]
     for name, value in options.items():
         for item in value if isinstance(value, list) else [value]:
             if item is not None:
-                parts += [name, str(item)]
+                parts += [name, item]
     return shlex.join(parts)
 
 

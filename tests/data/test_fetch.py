@@ -108,7 +108,7 @@ def test_a_mirror_serves_the_real_file(server, real_data, tmp_path):
 def test_mistakes_are_named(tmp_path):
     with pytest.raises(DataError, match="needs 2 addresses, got 1"):
         fetch(source("omniglot"), tmp_path, urls=("http://127.0.0.1:9/one.zip",))
-    with pytest.raises(DataError, match="no public address"):
+    with pytest.raises(DataError, match=r"no public address.*train\.csv, val\.csv and test\.csv"):
         fetch(source("mini-imagenet"), tmp_path)
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(DataError, match="cannot write to the data directory"):

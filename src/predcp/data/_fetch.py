@@ -29,8 +29,8 @@ def fetch(
         return root / entry.file
     if not entry.downloads:
         raise DataError(
-            f"{entry.name} has no public address; put your own copy at {root / entry.file} "
-            "(its layout is in `predcp data list --json`)"
+            f"{entry.name} has no public address; put your own copy in "
+            f"{(root / entry.file).parent}: {entry.layout}"
         )
     if urls and len(urls) != len(entry.downloads):
         raise DataError(f"{entry.name} needs {len(entry.downloads)} addresses, got {len(urls)}")

@@ -29,6 +29,7 @@ class Source:
     - `sha256`: of that file; for CIFAR-100, of the pixels.
     - `build`: how the downloads become the file.
     - `member`: the file's name inside a downloaded zip.
+    - `layout`: of a folder that users bring themselves.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Source:
     sha256: str | None = None
     build: Build = "plain"
     member: str | None = None
+    layout: str | None = None
     downloads: tuple[Download, ...] = ()
 
 
