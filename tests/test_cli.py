@@ -288,6 +288,23 @@ def test_models_that_have_not_landed_say_so(predcp, tmp_path):
             assert not (tmp_path / "results").exists()
 
 
+def test_an_estimator_that_has_not_landed_says_so(predcp, tmp_path):
+    from predcp.experiments import EstimatorUnavailable, resolve_estimator
+
+    (tmp_path / "two.csv").write_text("a,y\n1,no\n2,yes\n3,no\n4,yes\n5,yes\n")
+    result = predcp("fit", "two.csv", "--target", "y")
+    try:
+        resolve_estimator("logistic")
+    except EstimatorUnavailable:
+        assert result.returncode == 4
+        assert "the estimator 'logistic' is not available in this version" in result.stderr
+    else:
+        assert result.returncode == 0, result.stderr
+    wrong = predcp("fit", "two.csv", "--target", "y", "--model", "ridge")
+    assert wrong.returncode == 2
+    assert "the estimator 'ridge' does not fit a binary target" in wrong.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error(predcp, tmp_path):
     predcp("run", "cell_models:grid")
     command = f"{sys.executable} -m predcp results grid --cells --format json | head -n 1"

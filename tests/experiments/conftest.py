@@ -3,14 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 HERE = str(Path(__file__).parent)
-
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +17,7 @@ def models_on_path(monkeypatch):
 
 
 @pytest.fixture
-def start_runner(tmp_path):
+def start_runner():
     """Start a runner in a process of its own: a grid's expression, a store, an engine."""
     running: list[subprocess.Popen[str]] = []
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from cell_models import cells
 
+import predcp.experiments
 from predcp.experiments import Cell, Outcome, Store, report, run, write_report
 from predcp.experiments._document import Code, Grid, Heading, Paragraph, to_html, to_markdown
 from predcp.experiments._numbers import plus_minus
@@ -101,9 +102,7 @@ def test_how_to_rerun_is_exact(store):
         assert f"predcp run cell_models:grid --cell {cell.key[:12]} |" in text
     run("other", grid, store.path)
     expression = Store(store.path, "other").read(grid[0]).rerun
-    import predcp.experiments  # noqa: F401  # the expression's own name for it
-
-    outcome = eval(expression, {"predcp": __import__("predcp.experiments")})
+    outcome = eval(expression, {"predcp": predcp})
     assert outcome.metrics == store.read(grid[0]).metrics
 
 

@@ -173,9 +173,7 @@ def test_the_live_view_counts(tmp_path):
 
 
 def test_outcomes_without_a_finite_number_survive(tmp_path):
-    from cell_models import cells as grid_of
-
-    cell = grid_of()[0]
+    cell = cells()[0]
     store = Store(tmp_path, "grid")
     claim = store.claim(cell)
     assert claim is not None
