@@ -26,7 +26,8 @@ demo: $(STAMP)  ## build an ECP and a PredCP, print their quantiles, save a pict
 	$(BIN)/python -m predcp.demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.engine
 
 lint: $(STAMP)  ## ruff and pyright
 	$(BIN)/ruff check .

@@ -41,9 +41,7 @@ def network(theta, x):
 
 
 def predictive(likelihood=coin, **options):
-    return predcp.PredictiveComplexity(
-        likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, **options
-    )
+    return predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, **options)
 
 
 SCALAR_MAPS = {

@@ -31,7 +31,9 @@ def log_pi(name: str, kappa) -> mp.mpf:
         return mp.log(2 / (mp.pi * scale)) - mp.log(1 + (kappa / scale) ** 2)
     if name == "exponential":
         return -kappa / m(0.5) - mp.log(m(0.5))
-    gamma = (m(0.2) - 1) * mp.log(kappa) - kappa / m(2) - mp.loggamma(m(0.2)) - m(0.2) * mp.log(m(2))
+    gamma = (
+        (m(0.2) - 1) * mp.log(kappa) - kappa / m(2) - mp.loggamma(m(0.2)) - m(0.2) * mp.log(m(2))
+    )
     if name == "gamma":
         return gamma
     exponential = mp.exp(-kappa / m(0.5)) / m(0.5)

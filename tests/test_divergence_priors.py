@@ -29,9 +29,7 @@ def test_quantiles_invert_the_cdf(name):
     pi = PRIORS[name]
     log_kappa = pi.icdf_log(QUANTILES)
     np.testing.assert_allclose(np.exp(pi.log_cdf_log(log_kappa)), QUANTILES, rtol=1e-12)
-    np.testing.assert_allclose(
-        np.exp(pi.log_survival_log(log_kappa)), 1.0 - QUANTILES, rtol=1e-10
-    )
+    np.testing.assert_allclose(np.exp(pi.log_survival_log(log_kappa)), 1.0 - QUANTILES, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", PRIORS)

@@ -20,10 +20,9 @@ DIVERGENCES = {
     ),
     "jensen_shannon": (
         predcp.jensen_shannon,
-        lambda p, q: sum(
-            a * mp.log(2 * a / (a + b)) + b * mp.log(2 * b / (a + b)) for a, b in zip(p, q)
-        )
-        / 2,
+        lambda p, q: (
+            sum(a * mp.log(2 * a / (a + b)) + b * mp.log(2 * b / (a + b)) for a, b in zip(p, q)) / 2
+        ),
     ),
 }
 
@@ -103,8 +102,10 @@ def test_student_t_matches_quadrature(df, shift, scale):
     with mp.workdps(25):
         loc, width = mp.mpf(shift), mp.mpf(scale)
         expected = mp.quad(
-            lambda y: mp.exp(log_density(y, loc, width))
-            * (log_density(y, loc, width) - log_density(y, mp.mpf(0), mp.mpf(1))),
+            lambda y: (
+                mp.exp(log_density(y, loc, width))
+                * (log_density(y, loc, width) - log_density(y, mp.mpf(0), mp.mpf(1)))
+            ),
             [-mp.inf, -10, -3, 0, shift + 0.5, 3, 10, mp.inf],
         )
     assert relative_error(got, expected) < 2e-7

@@ -25,6 +25,12 @@ TAU = np.concatenate([np.logspace(-20, 20, 21), [0.3, 1.0, 3.0, 30.0]])
 SINGLE_TAU = np.logspace(-12, 12, 13).astype(np.float32)
 
 
+def slope_error(got, expected, tau) -> float:
+    """Error of d log p / d log tau, relative to its size or to 1: where p is flat it is a zero."""
+    got, expected = mp.mpf(float(got)) * mp.mpf(float(tau)), expected * mp.mpf(float(tau))
+    return float(abs(got - expected) / max(mp.mpf(1), abs(expected)))
+
+
 def linear_ratios(design, noise_scale):
     gram = mp.matrix(numbers(design)).T * mp.matrix(numbers(design))
     return [value / mp.mpf(noise_scale) ** 2 for value in mp.eigsy(gram, eigvals_only=True)]
@@ -32,9 +38,7 @@ def linear_ratios(design, noise_scale):
 
 def coin_logits(design, draws, scales):
     rows, noise, local = numbers(design), numbers(draws), numbers(scales)
-    return [
-        sum(x * lam * e for x, lam, e in zip(row, local, xi)) for xi in noise for row in rows
-    ]
+    return [sum(x * lam * e for x, lam, e in zip(row, local, xi)) for xi in noise for row in rows]
 
 
 def coin_map(dtype=jnp.float64, **options):
@@ -74,10 +78,14 @@ CASES = {
         None,
     ),
     "logistic": (
-        lambda dtype: predcp.LogisticEvidence(jnp.asarray(DESIGN, dtype), jnp.asarray(SCALES, dtype)),
+        lambda dtype: predcp.LogisticEvidence(
+            jnp.asarray(DESIGN, dtype), jnp.asarray(SCALES, dtype)
+        ),
         lambda dtype: gaussian_evidence(
             [
-                mp.pi / 8 * sum((x * lam) ** 2 for x, lam in zip(row, numbers(SCALES.astype(dtype))))
+                mp.pi
+                / 8
+                * sum((x * lam) ** 2 for x, lam in zip(row, numbers(SCALES.astype(dtype))))
                 for row in numbers(DESIGN.astype(dtype))
             ],
             power=2,
@@ -87,12 +95,16 @@ CASES = {
     ),
     "coin": (
         coin_map,
-        lambda dtype: bernoulli_kl(coin_logits(*(a.astype(dtype) for a in (DESIGN, NOISE, SCALES)))),
+        lambda dtype: bernoulli_kl(
+            coin_logits(*(a.astype(dtype) for a in (DESIGN, NOISE, SCALES)))
+        ),
         mp.log(2),
     ),
     "coin-general": (
         lambda dtype: coin_map(dtype, homogeneous=False),
-        lambda dtype: bernoulli_kl(coin_logits(*(a.astype(dtype) for a in (DESIGN, NOISE, SCALES)))),
+        lambda dtype: bernoulli_kl(
+            coin_logits(*(a.astype(dtype) for a in (DESIGN, NOISE, SCALES)))
+        ),
         mp.log(2),
     ),
     "normal": (normal_map, exact_normal, None),
@@ -110,7 +122,7 @@ def test_double_precision_is_exact_to_ten_digits(case):
         for tau, value, slope in zip(TAU, values, slopes):
             density, derivative = log_density(name, reference(np.float64), tau, supremum)
             assert relative_error(value, density) < 1e-10, (name, tau)
-            assert relative_error(slope, derivative) < 1e-10, (name, tau)
+            assert slope_error(slope, derivative, tau) < 1e-10, (name, tau)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -127,7 +139,7 @@ def test_single_precision_is_exact_to_four_digits(case):
             density, derivative = log_density(name, reference(np.float32), float(tau), supremum)
             # A density near 1 has a log near 0: its error is measured against 1.
             assert abs(value - float(density)) < 1e-4 * max(1.0, abs(float(density))), (name, tau)
-            assert relative_error(slope, derivative) < 1e-4 or abs(derivative * tau) < 1e-4
+            assert slope_error(slope, derivative, tau) < 1e-4, (name, tau)
 
 
 def test_saturated_coin_is_right_where_the_log_density_is_minus_ten_million():
@@ -184,7 +196,9 @@ def test_black_box_around_a_reference_that_is_not_zero(dtype, tolerance, power):
             (product(row, centre), product(row, draw)) for draw in numbers(noise) for row in rows
         ]
         oracle = softmax_oracle(None, moves, mp.mpf(power))
-        prior = predcp.ComplexityPrior(predcp.HalfCauchy(jnp.asarray(0.8, dtype)), complexity, False)
+        prior = predcp.ComplexityPrior(
+            predcp.HalfCauchy(jnp.asarray(0.8, dtype)), complexity, False
+        )
         program = jax.jit(jax.value_and_grad(prior.log_prob))
         taus = np.logspace(-14, 6, 11) if dtype == "float64" else np.logspace(-12, 4, 9)
         for tau in taus:
@@ -195,7 +209,7 @@ def test_black_box_around_a_reference_that_is_not_zero(dtype, tolerance, power):
                 continue
             density, derivative = log_density("half-cauchy", oracle, tau)
             assert relative_error(value, density) < tolerance, tau
-            assert relative_error(slope, derivative) < tolerance * 10, tau
+            assert slope_error(slope, derivative, tau) < tolerance, tau
 
 
 def test_black_box_stays_finite_from_1e_minus_20_to_1e20():

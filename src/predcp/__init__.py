@@ -1,39 +1,84 @@
-"""Predictive complexity priors: say what a model may predict, not what its parameters may be."""
+"""Predictive complexity priors: say what a model may predict, not what its parameters may be.
 
-from predcp._complexity import Complexity
-from predcp._depth import DepthComplexity
-from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
-from predcp._divergence_priors import (
-    DivergencePrior,
-    Exponential,
-    Gamma,
-    GammaExponential,
-    HalfCauchy,
-    LogCauchy,
-)
-from predcp._divergences import (
-    Divergence,
-    jensen_shannon,
-    kl,
-    register_divergence,
-    reverse_kl,
-    squared_hellinger,
-)
-from predcp._draws import normal_draws
-from predcp._evidence import CoefficientEvidence, LinearEvidence, LogisticEvidence
-from predcp._modular import ModularComplexity
-from predcp._paper import algorithm_1
-from predcp._penalised import PenalisedComplexity
-from predcp._predictive import PredictiveComplexity
-from predcp._prior import ComplexityPrior, LogScalePrior
-from predcp._summaries import (
-    horseshoe_variance,
-    marginal,
-    prior_predictive,
-    shrinkage_profile,
-    tail_probability,
-)
+Names are imported when they are first used, so that the command line starts without JAX.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from predcp._version import __version__
+
+if TYPE_CHECKING:
+    from predcp._complexity import Complexity
+    from predcp._depth import DepthComplexity
+    from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
+    from predcp._divergence_priors import (
+        DivergencePrior,
+        Exponential,
+        Gamma,
+        GammaExponential,
+        HalfCauchy,
+        LogCauchy,
+    )
+    from predcp._divergences import (
+        Divergence,
+        jensen_shannon,
+        kl,
+        register_divergence,
+        reverse_kl,
+        squared_hellinger,
+    )
+    from predcp._draws import normal_draws
+    from predcp._evidence import CoefficientEvidence, LinearEvidence, LogisticEvidence
+    from predcp._modular import ModularComplexity
+    from predcp._paper import algorithm_1
+    from predcp._penalised import PenalisedComplexity
+    from predcp._predictive import PredictiveComplexity
+    from predcp._prior import ComplexityPrior, LogScalePrior
+    from predcp._summaries import (
+        horseshoe_variance,
+        marginal,
+        prior_predictive,
+        shrinkage_profile,
+        tail_probability,
+    )
+
+_HOMES = {
+    "predcp._complexity": ("Complexity",),
+    "predcp._depth": ("DepthComplexity",),
+    "predcp._diagnose": ("Diagnosis", "EntryDiagnosis", "diagnose"),
+    "predcp._divergence_priors": (
+        "DivergencePrior",
+        "Exponential",
+        "Gamma",
+        "GammaExponential",
+        "HalfCauchy",
+        "LogCauchy",
+    ),
+    "predcp._divergences": (
+        "Divergence",
+        "jensen_shannon",
+        "kl",
+        "register_divergence",
+        "reverse_kl",
+        "squared_hellinger",
+    ),
+    "predcp._draws": ("normal_draws",),
+    "predcp._evidence": ("CoefficientEvidence", "LinearEvidence", "LogisticEvidence"),
+    "predcp._modular": ("ModularComplexity",),
+    "predcp._paper": ("algorithm_1",),
+    "predcp._penalised": ("PenalisedComplexity",),
+    "predcp._predictive": ("PredictiveComplexity",),
+    "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
+    "predcp._summaries": (
+        "horseshoe_variance",
+        "marginal",
+        "prior_predictive",
+        "shrinkage_profile",
+        "tail_probability",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CoefficientEvidence",
@@ -70,3 +115,15 @@ __all__ = [
     "squared_hellinger",
     "tail_probability",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'predcp' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,7 +20,9 @@ def require_finite(name: str, value: Any) -> Array:
     """A floating-point array without NaN or infinity."""
     numbers = known(value)
     if numbers is not None:
-        if numbers.dtype.kind not in "fiub" and not jax.numpy.issubdtype(numbers.dtype, np.floating):
+        if numbers.dtype.kind not in "fiub" and not jax.numpy.issubdtype(
+            numbers.dtype, np.floating
+        ):
             raise ValueError(f"{name} must be numbers, got {type(value).__name__} {value!r:.60}")
         if not np.all(np.isfinite(numbers)):
             raise ValueError(f"{name} must be finite, got NaN or infinity in shape {numbers.shape}")

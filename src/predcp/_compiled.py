@@ -18,7 +18,9 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
         @wraps(method)
         def call(self, *arguments: Any) -> Any:
-            if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self, arguments))):
+            if any(
+                isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self, arguments))
+            ):
                 return method(self, *arguments)
             return program(self, *arguments)
 

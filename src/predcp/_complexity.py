@@ -89,6 +89,7 @@ class Complexity(Transform):
 
     inverse_shape = forward_shape
 
+    @compiled()
     def log_value_and_slope(
         self, log_tau: Float[Array, "..."]
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
@@ -96,6 +97,10 @@ class Complexity(Transform):
 
         For a vector map the slope of entry l is with respect to its own scale.
         """
+        return self._value_and_slope(as_float(log_tau))
+
+    def _value_and_slope(self, log_tau: Array) -> tuple[Array, Array]:
+        """What a subclass computes: `log_value_and_slope`."""
         raise NotImplementedError
 
     @compiled()
@@ -113,9 +118,17 @@ class Complexity(Transform):
         """
         raise NotImplementedError
 
+    @compiled()
     def log_supremum(self, log_tau: Float[Array, "..."]) -> Float[Array, "..."]:
         """Log of the least upper bound of `D`; of entry l given the scales below it."""
-        return jnp.full_like(log_tau, jnp.inf)
+        log_tau = as_float(log_tau)
+        if not self.bounded:
+            return jnp.full(self.forward_shape(log_tau.shape), jnp.inf, log_tau.dtype)
+        return self._supremum_at(log_tau)
+
+    def _supremum_at(self, log_tau: Array) -> Array:
+        """What the subclass of a bounded map computes: `log_supremum`."""
+        raise NotImplementedError
 
     @property
     @compiled()
@@ -201,7 +214,7 @@ class ScalarComplexity(Complexity):
         result = function(maps, jnp.moveaxis(flat, 0, -1))
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0).reshape(shape), result)
 
-    def log_value_and_slope(self, log_tau):
+    def _value_and_slope(self, log_tau):
         def evaluate_all(single: "ScalarComplexity", values: Array):
             evaluate = single.bind()
             if values.shape[0] == 1:
@@ -212,9 +225,7 @@ class ScalarComplexity(Complexity):
 
         return self._each(evaluate_all, log_tau)
 
-    def log_supremum(self, log_tau):
-        if not self.bounded:
-            return super().log_supremum(log_tau)
+    def _supremum_at(self, log_tau):
         zeros = jnp.zeros(self.batch_shape, jnp.result_type(log_tau))
         bound = self._each(lambda single, _: single._single_log_supremum()[None], zeros)
         return jnp.broadcast_to(bound, jnp.broadcast_shapes(log_tau.shape, bound.shape))
@@ -238,9 +249,9 @@ class ScalarComplexity(Complexity):
         def count_all(single: "ScalarComplexity", values: Array):
             bound = single._single_log_supremum() if single.bounded else jnp.asarray(jnp.inf)
             evaluate = single.bind()
-            return jax.vmap(
-                lambda value, start: count_evaluations(evaluate, value, start, bound)
-            )(values, single.guess(values))
+            return jax.vmap(lambda value, start: count_evaluations(evaluate, value, start, bound))(
+                values, single.guess(values)
+            )
 
         return self._each(count_all, log_kappa)
 

@@ -13,6 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from predcp._check import known, require_callable, require_finite
+from predcp._compiled import compiled
 from predcp._complexity import Complexity, concrete, extrapolated, floating_range
 from predcp._displacement import displacement
 from predcp._divergences import Divergence, kl
@@ -214,7 +215,10 @@ class DepthComplexity(Complexity):
         """Whether the coordinates of the observations are affine in the outputs."""
         outputs = jnp.ones((self._points, self.output_weights.shape[-1]), self.weights.dtype)
         moved = power_of(
-            lambda t, f, d: self._coordinates(f + t * d), jnp.ones((), outputs.dtype), outputs, outputs
+            lambda t, f, d: self._coordinates(f + t * d),
+            jnp.ones((), outputs.dtype),
+            outputs,
+            outputs,
         )
         return moved is not None and moved[0] == 1
 
@@ -262,9 +266,7 @@ class DepthComplexity(Complexity):
             reference, directions, log_size, velocities = moved(log_tau)
             sizes = [_row_size(log_size, m, d) for m, d in zip(found, directions)]
             values = [r.value(*a) for r, *a in zip(rules, reference, directions, sizes)]
-            slopes = [
-                r.slope(*a) for r, *a in zip(rules, reference, directions, sizes, velocities)
-            ]
+            slopes = [r.slope(*a) for r, *a in zip(rules, reference, directions, sizes, velocities)]
             return (
                 self._reduce(rules, values, shapes, keep),
                 self._reduce(rules, slopes, shapes, keep),
@@ -274,7 +276,9 @@ class DepthComplexity(Complexity):
 
     def _homogeneous_layer(self, state: _State, layer: _Layer, limit: float):
         """A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale."""
-        branch = jax.vmap(self._branch, in_axes=(0, 0, None))(state.hidden, layer.weights, layer.bias)
+        branch = jax.vmap(self._branch, in_axes=(0, 0, None))(
+            state.hidden, layer.weights, layer.bias
+        )
         size = jnp.minimum(state.log_size, limit)
         below = self._read_out(state.hidden)
         rise = self._read_out(branch)
@@ -382,14 +386,12 @@ class DepthComplexity(Complexity):
 
         return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
 
-    def log_value_and_slope(self, log_tau):
+    def _value_and_slope(self, log_tau):
         return self._each(
             lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
         )
 
-    def log_supremum(self, log_tau):
-        if not self.bounded:
-            return super().log_supremum(log_tau)
+    def _supremum_at(self, log_tau):
         return self._each(lambda scales: self._scan(scales, lambda e, _: self._bound(e)), log_tau)
 
     def _bound(self, evaluate: Evaluate) -> Array:
@@ -419,7 +421,9 @@ class DepthComplexity(Complexity):
         key_noise, key_choice, key_data = jax.random.split(key, 3)
         chosen = jax.random.randint(key_choice, (), 0, self.weights.shape[0])
         hidden = self.hidden if self.hidden.ndim == 2 else self.hidden[chosen]
-        output = self.output_weights if self.output_weights.ndim == 2 else self.output_weights[chosen]
+        output = (
+            self.output_weights if self.output_weights.ndim == 2 else self.output_weights[chosen]
+        )
         noise = normal_draws(key_noise, 1, self.weights[0])[0]
 
         def step(hidden, layer):
@@ -430,6 +434,7 @@ class DepthComplexity(Complexity):
         hidden, _ = lax.scan(step, hidden, (tau, noise, self.biases))
         return sampled(self.likelihood(hidden @ output), key_data)
 
+    @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " layers"]) -> Float[Array, "draws layers"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
         values = self._scan(log_tau, lambda evaluate, scale: evaluate(scale)[0], keep=1)

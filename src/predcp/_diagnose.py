@@ -81,9 +81,7 @@ def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
 
     **Arguments**: `prior`, on one scale or on a vector of them.
     """
-    if isinstance(prior, ComplexityPrior):
-        complexity, normalize, pi = prior.complexity, prior.normalize, prior.pi
-    elif isinstance(prior, LogScalePrior):
+    if isinstance(prior, ComplexityPrior | LogScalePrior):
         complexity, normalize, pi = prior.complexity, prior.normalize, prior.pi
     else:
         raise ValueError(f"prior must be a ComplexityPrior, got {type(prior).__name__}")
@@ -155,7 +153,14 @@ def _diagnose_entry(
     failure = _degenerate(log_kappa, log_slope)
     if failure is not None:
         return EntryDiagnosis(
-            "refuse", failure, (math.nan, math.nan), supremum, math.nan, math.nan, math.nan, math.nan
+            "refuse",
+            failure,
+            (math.nan, math.nan),
+            supremum,
+            math.nan,
+            math.nan,
+            math.nan,
+            math.nan,
         )
     running = np.maximum.accumulate(log_kappa)
     fall = -np.expm1(log_kappa - running)
@@ -171,9 +176,7 @@ def _diagnose_entry(
     rising = (float(np.exp(log_tau[0])), float(np.exp(log_tau[first_fall])))
 
     def verdict(kind: Verdict, reason: str) -> EntryDiagnosis:
-        return EntryDiagnosis(
-            kind, reason, rising, supremum, mass, flat_above, dip, error
-        )
+        return EntryDiagnosis(kind, reason, rising, supremum, mass, flat_above, dip, error)
 
     if dip > rounding:
         return verdict(*_judge_dip(complexity, index, base, log_tau, log_kappa, dip))
@@ -270,9 +273,7 @@ def _monte_carlo_error(complexity: Complexity, index: int, base: np.ndarray) -> 
     return float(values.std(ddof=1) / math.sqrt(values.size) / values.mean())
 
 
-def _mass(
-    complexity: Complexity, pi: Any, normalize: bool, index: int, base: np.ndarray
-) -> float:
+def _mass(complexity: Complexity, pi: Any, normalize: bool, index: int, base: np.ndarray) -> float:
     """Integral of the density of log tau: a trapezoid rule in t with log tau = base + sinh t."""
     # exp(-t) of a Cauchy's mass is left beyond t.
     t = np.linspace(-22.0, 22.0, _QUADRATURE_POINTS)

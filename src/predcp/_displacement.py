@@ -6,7 +6,6 @@ parameters read off their velocity: `step = velocity / a` when they move as `tau
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp

@@ -9,7 +9,6 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.nn import softplus
 from jax.scipy.special import gammainc, gammaincc, gammaln
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
@@ -92,7 +91,7 @@ class LogCauchy(DivergencePrior):
     **Arguments**: `scale` (the paper's lambda) and `loc`, the log of the median.
     """
 
-    arg_constraints = {"scale": constraints.positive, "loc": constraints.real}  # noqa: RUF012
+    arg_constraints = {"scale": constraints.positive, "loc": constraints.real}
     scale: Array
     loc: Array
 
@@ -137,7 +136,7 @@ class HalfCauchy(DivergencePrior):
     **Arguments**: `scale`, the median.
     """
 
-    arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
+    arg_constraints = {"scale": constraints.positive}
     scale: Array
 
     def __init__(self, scale: Any = 1.0):
@@ -179,7 +178,7 @@ class Exponential(DivergencePrior):
     **Arguments**: `mean`.
     """
 
-    arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
+    arg_constraints = {"scale": constraints.positive}
     scale: Array
 
     def __init__(self, mean: Any = 1.0):
@@ -227,7 +226,7 @@ class Gamma(DivergencePrior):
     **Arguments**: `shape` and `scale` (the paper's lambda_1, lambda_2); the mean is their product.
     """
 
-    arg_constraints = {  # noqa: RUF012
+    arg_constraints = {
         "concentration": constraints.positive,
         "scale": constraints.positive,
     }
@@ -273,7 +272,7 @@ class GammaExponential(DivergencePrior):
     **Arguments**: `weight` of the gamma in (0, 1), its `shape` and `scale`, the exponential's `mean`.
     """
 
-    arg_constraints = {  # noqa: RUF012
+    arg_constraints = {
         "weight": constraints.unit_interval,
         "concentration": constraints.positive,
         "scale": constraints.positive,
@@ -348,7 +347,9 @@ class GammaExponential(DivergencePrior):
 
     def expand_parts(self) -> tuple[Gamma, Exponential]:
         """The two parts, each with the batch shape of the mixture."""
-        values = jnp.broadcast_arrays(self.concentration, self.scale, self.exponential_mean, self.weight)
+        values = jnp.broadcast_arrays(
+            self.concentration, self.scale, self.exponential_mean, self.weight
+        )
         return Gamma(values[0], values[1]), Exponential(values[2])
 
 
@@ -370,9 +371,7 @@ def _quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
     shape = jnp.broadcast_shapes(jnp.shape(q), jnp.shape(start), pi.batch_shape)
     dtype = jnp.result_type(float, q, start)
     # Parameters travel with their quantile: a batch of cdfs is inverted in lock-step.
-    parameters = [
-        jnp.broadcast_to(value, shape).reshape(-1) for value in pi.get_args().values()
-    ]
+    parameters = [jnp.broadcast_to(value, shape).reshape(-1) for value in pi.get_args().values()]
     names = tuple(pi.get_args())
     family = type(pi)
 
@@ -402,7 +401,7 @@ def _tail(upper: Any, probability: Any) -> tuple[Array, Array]:
 class GivenPrior(DivergencePrior):
     """Any positive NumPyro distribution as a prior on a divergence."""
 
-    arg_constraints = {}  # noqa: RUF012
+    arg_constraints = {}
     pytree_data_fields = ("given",)
 
     def __init__(self, given: dist.Distribution):

@@ -92,7 +92,9 @@ def normal_draws(
         raise ValueError(f"count must be a whole number of draws, at least 1, got {count!r}")
     if isinstance(method, str):
         if method not in _METHODS:
-            raise ValueError(f"method must be one of {sorted(_METHODS)} or a function, got {method!r}")
+            raise ValueError(
+                f"method must be one of {sorted(_METHODS)} or a function, got {method!r}"
+            )
         method = _METHODS[method]
     if isinstance(shape, int):
         shape = (shape,)
@@ -102,15 +104,16 @@ def normal_draws(
     default = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
     shapes = [leaf if _is_shape(leaf) else jnp.shape(leaf) for leaf in leaves]
     dtypes = [
-        leaf.dtype if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating) else default
+        leaf.dtype
+        if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        else default
         for leaf in leaves
     ]
     sizes = [math.prod(each) for each in shapes]
     noise = method(key, count, sum(sizes), jnp.result_type(*dtypes))
     parts = jnp.split(noise, np.cumsum(sizes)[:-1], axis=1)
     arrays = [
-        part.reshape((count, *each)).astype(kind)
-        for part, each, kind in zip(parts, shapes, dtypes)
+        part.reshape((count, *each)).astype(kind) for part, each, kind in zip(parts, shapes, dtypes)
     ]
     return jax.tree.unflatten(structure, arrays)
 

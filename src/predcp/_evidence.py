@@ -177,4 +177,3 @@ def _require_moving(name: str, log_ratio: Array) -> None:
             f"{name} is all zero, so the predictions do not depend on the scale and the "
             "complexity is constant; give a design with at least one non-zero entry"
         )
-

@@ -38,7 +38,16 @@ _REARRANGING = {
 _PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
 _SUMS = {"add", "sub", "add_any", "concatenate", "pad"}
 _COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
-_NESTED = {"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint"}
+_NESTED = {
+    "pjit",
+    "jit",
+    "closed_call",
+    "core_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "remat",
+    "checkpoint",
+}
 
 
 def _sum(forms: Sequence[Form]) -> Form | None:
@@ -139,9 +148,7 @@ def _trace(jaxpr: Any, inputs: Sequence[Form]) -> list[Form | None]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def power_of(
-    function: Callable[..., Any], tau: Any, *fixed: Any
-) -> tuple[Fraction, bool] | None:
+def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fraction, bool] | None:
     """The degree `a` if every array of `function(tau, *fixed)` is fixed or `constant + tau^a z`.
 
     Also whether no moving array has a constant part. None if it is not so, or not seen to be.

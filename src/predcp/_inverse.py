@@ -32,7 +32,9 @@ def _straighten(log_kappa: Array, log_supremum: Array) -> Array:
     log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
     near = log_ratio < -40.0
     ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
-    return jnp.where(bounded & ~near, jnp.log(-jnp.log1p(-ratio)), jnp.where(bounded, log_ratio, log_kappa))
+    return jnp.where(
+        bounded & ~near, jnp.log(-jnp.log1p(-ratio)), jnp.where(bounded, log_ratio, log_kappa)
+    )
 
 
 def _steepness(log_kappa: Array, log_slope: Array, log_supremum: Array) -> Array:

@@ -64,7 +64,9 @@ class ModularComplexity(Complexity):
         paths = jax.tree_util.tree_flatten_with_path(self.parameters)[0]
         names = list(dict.fromkeys(_module_name(path) for path, _ in paths))
         if not names or names == ["None"]:
-            raise ValueError("parameters must be a pytree with named top-level entries, the modules")
+            raise ValueError(
+                "parameters must be a pytree with named top-level entries, the modules"
+            )
         unknown = [name for name in modules or () if name not in names]
         if unknown:
             raise ValueError(f"modules {unknown} are not entries of parameters, which has {names}")
@@ -130,13 +132,13 @@ class ModularComplexity(Complexity):
         ]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)
 
-    def log_value_and_slope(self, log_tau):
+    def _value_and_slope(self, log_tau):
         return self._by_module(lambda single, u: single.log_value_and_slope(u), log_tau)
 
     def log_inverse_of(self, inputs, log_kappa) -> Float[Array, "..."]:
         return self._by_module(lambda single, q: single.log_inverse_of(q, log_kappa), inputs)
 
-    def log_supremum(self, log_tau):
+    def _supremum_at(self, log_tau):
         return self._by_module(lambda single, u: single.log_supremum(u), log_tau)
 
     @property

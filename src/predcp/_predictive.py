@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, PyTree
 
 from predcp._check import known, require_callable
+from predcp._compiled import compiled
 from predcp._complexity import (
     ScalarComplexity,
     as_float,
@@ -95,7 +96,9 @@ class PredictiveComplexity(ScalarComplexity):
             raise ValueError(
                 f"draws must share a leading axis of S >= 1 draws, got shapes {shapes}"
             )
-        one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.draws)
+        one = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.draws
+        )
         tau = jax.ShapeDtypeStruct((), self._dtype)
         theta = jax.eval_shape(self.parameters, tau, one)
         wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), self.reference)
@@ -162,10 +165,7 @@ class PredictiveComplexity(ScalarComplexity):
             return [member.coordinates for member in shapes]
 
         coordinates = jax.eval_shape(record, self.reference, self.x)
-        return [
-            member._replace(coordinates=values)
-            for member, values in zip(shapes, coordinates)
-        ]
+        return [member._replace(coordinates=values) for member, values in zip(shapes, coordinates)]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return [member.coordinates for member in members(self.likelihood(theta, self.x))]
@@ -297,6 +297,7 @@ class PredictiveComplexity(ScalarComplexity):
         noise = jax.tree.map(lambda leaf: leaf[0], normal_draws(key_noise, 1, like))
         return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
 
+    @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)

@@ -22,7 +22,7 @@ class LogScalePrior(dist.Distribution):
     **Arguments**: as `ComplexityPrior`.
     """
 
-    arg_constraints = {}  # noqa: RUF012
+    arg_constraints = {}
     pytree_data_fields = ("pi", "complexity")
     pytree_aux_fields = ("normalize",)
 
@@ -203,7 +203,9 @@ class ComplexityPrior(dist.TransformedDistribution):
             return self.cdf(-as_float(value))
         tau = as_float(value)
         inside = tau > 0.0
-        return jnp.where(inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0)
+        return jnp.where(
+            inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0
+        )
 
     @compiled()
     def icdf(self, q: Any) -> Array:
@@ -246,9 +248,7 @@ def _draw_log(pi: DivergencePrior, key: Any, shape: tuple[int, ...]) -> Array:
     return draws.transpose(order).reshape(shape)
 
 
-def _shapes(
-    pi: DivergencePrior, complexity: Complexity
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _shapes(pi: DivergencePrior, complexity: Complexity) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Batch and event shape of the prior."""
     try:
         shape = complexity.forward_shape(pi.batch_shape)

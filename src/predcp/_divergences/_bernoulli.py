@@ -143,7 +143,9 @@ def _counted(rule: Rule) -> Rule:
     """The rule of `total_count` independent coins."""
 
     def value(reference, direction, log_size):
-        return [(w, c * reference["total_count"]) for w, c in rule.value(reference, direction, log_size)]
+        return [
+            (w, c * reference["total_count"]) for w, c in rule.value(reference, direction, log_size)
+        ]
 
     def slope(reference, direction, log_size, velocity):
         terms = rule.slope(reference, direction, log_size, velocity)

@@ -176,9 +176,7 @@ def register_divergence(
     return record
 
 
-def differentiated(
-    function: Callable[[Coordinates, Coordinates], Array], bounded: bool
-) -> Rule:
+def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounded: bool) -> Rule:
     """A rule from a divergence alone, its slope by a forward derivative."""
 
     def displaced(direction: Coordinates, log_size: LogSize) -> Coordinates:

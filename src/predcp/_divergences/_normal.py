@@ -1,8 +1,8 @@
 """Normal observations: coordinates are the location and the log scale."""
 
-import numpy as np
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from predcp._divergences._divergence import (
@@ -98,8 +98,7 @@ def _hellinger_slope(reference, direction, log_size, velocity):
         (2.0 * log_size - distance, 0.5 * shift * shift_velocity / spread),
         (
             log_size - distance,
-            (0.5 * jnp.tanh(change) - 0.5 * (shift * size) ** 2 * widening)
-            * velocity["log_scale"],
+            (0.5 * jnp.tanh(change) - 0.5 * (shift * size) ** 2 * widening) * velocity["log_scale"],
         ),
     ]
 

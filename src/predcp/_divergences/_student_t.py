@@ -7,8 +7,8 @@ KL has no closed form. It is an expectation over one standard t variable, taken 
 
 import math
 
-import numpy as np
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array
 

@@ -1,0 +1,177 @@
+"""The predictive map: its definition, its fast path, its arguments."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import predcp
+from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
+
+
+def test_it_is_the_mean_over_points_and_draws_and_the_sum_over_events():
+    def likelihood(theta, x):
+        mean = jnp.stack([x @ theta, 2.0 * (x @ theta)], axis=-1)
+        return dist.Normal(mean, 0.5).to_event(1)
+
+    complexity = predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(3), DESIGN, NOISE)
+    moves = 0.3 * DESIGN @ NOISE.T
+    expected = np.mean((moves**2 + 4 * moves**2) / (2 * 0.25))
+    np.testing.assert_allclose(complexity(0.3), expected, rtol=1e-13)
+
+
+def test_products_of_observations_add_up():
+    both = predcp.PredictiveComplexity(
+        lambda theta, x: {"a": coin(theta, x), "b": normal(theta, x)},
+        scaled,
+        jnp.zeros(3),
+        DESIGN,
+        NOISE,
+    )
+    expected = predictive(coin)(0.4) + predictive(normal)(0.4)
+    np.testing.assert_allclose(both(0.4), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("divergence", ["kl", "reverse_kl", "squared_hellinger", "jensen_shannon"])
+@pytest.mark.parametrize("likelihood", [coin, normal])
+def test_the_fast_path_equals_the_general_one(divergence, likelihood):
+    options = {"divergence": getattr(predcp, divergence)}
+    fast, general = (
+        predictive(likelihood, **options),
+        predictive(likelihood, homogeneous=False, **options),
+    )
+    log_tau = jnp.linspace(-30.0, 4.0, 12)
+    for got, expected in zip(
+        fast.log_value_and_slope(log_tau), general.log_value_and_slope(log_tau)
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-11)
+
+
+def test_a_declared_power_is_used_and_a_wrong_claim_refused():
+    declared = predictive(homogeneous=1.0)
+    np.testing.assert_allclose(declared(0.7), predictive()(0.7), rtol=1e-12)
+    bent = predcp.PredictiveComplexity(
+        coin, lambda tau, xi: jnp.tanh(tau) * xi, jnp.zeros(3), DESIGN, NOISE, homogeneous=True
+    )
+    with pytest.raises(ValueError, match="not seen to move as a power"):
+        bent(0.5)
+
+
+def test_a_relu_network_without_bias_is_linear_in_the_variance():
+    def likelihood(theta, x):
+        return dist.Normal(2.0 + jax.nn.relu(x @ theta) @ jnp.ones(2), 1.0)
+
+    draws = predcp.normal_draws(jax.random.key(0), 6, (3, 2))
+    complexity = predcp.PredictiveComplexity(
+        likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros((3, 2)), DESIGN, draws
+    )
+    tau = jnp.asarray([1e-18, 1e-3, 1.0, 1e9])
+    np.testing.assert_allclose(complexity(tau) / tau, complexity(1.0), rtol=1e-12)
+
+
+def test_modules_and_partials_carry_their_arrays_as_leaves():
+    class Head(eqx.Module):
+        offset: jax.Array
+
+        def __call__(self, theta, x):
+            return dist.Normal(self.offset + x @ theta, 1.0)
+
+    traces = []
+
+    @jax.jit
+    def evaluate(complexity):
+        traces.append(None)
+        return complexity(0.5)
+
+    for offset in (0.0, 1.0):
+        evaluate(
+            predcp.PredictiveComplexity(
+                Head(jnp.asarray(offset)), scaled, jnp.zeros(3), DESIGN, NOISE
+            )
+        )
+    assert len(traces) == 1
+
+
+def test_unsupervised_models_need_no_inputs():
+    complexity = predcp.PredictiveComplexity(
+        lambda theta, _: dist.Normal(theta, 1.0), lambda tau, xi: tau * xi, 0.0, None, jnp.ones(1)
+    )
+    np.testing.assert_allclose(complexity(3.0), 4.5, rtol=1e-14)
+
+
+def test_local_scales_receive_gradients():
+    def density(local):
+        complexity = predcp.PredictiveComplexity(
+            coin, lambda tau, xi: tau * local * xi, jnp.zeros(3), DESIGN, NOISE
+        )
+        return predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity).log_prob(0.8)
+
+    local = jnp.asarray([0.5, 1.0, 2.0])
+    slope = jax.jit(jax.grad(density))(local)
+    for index in range(3):
+        step = 1e-6 * (jnp.arange(3) == index)
+        difference = (density(local + step) - density(local - step)) / 2e-6
+        np.testing.assert_allclose(slope[index], difference, rtol=1e-6)
+
+
+def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
+    def likelihood(theta, x):
+        return dist.Normal(jnp.tanh(x @ theta), 1.0)
+
+    complexity = predcp.PredictiveComplexity(
+        likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, bounded=True
+    )
+    np.testing.assert_allclose(complexity.supremum, 0.5, rtol=1e-12)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    np.testing.assert_allclose(prior.cdf(1e15), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"likelihood": 3}, r"likelihood must be a function \(theta, x\)"),
+        ({"parameters": None}, r"parameters must be a function \(tau, xi\)"),
+        ({"reference": jnp.zeros(2)}, "reference must have the structure and shapes"),
+        ({"reference": jnp.ones(3)}, "must equal reference as tau goes to 0"),
+        ({"draws": jnp.zeros((0, 3))}, "draws must share a leading axis"),
+        ({"draws": {}}, "draws must hold at least one array"),
+        ({"x": jnp.zeros((8, 3))}, "constant in tau"),
+        ({"divergence": "kl"}, "divergence must be one of predcp's"),
+        ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
+        ({"likelihood": lambda theta, x: dist.Laplace(x @ theta)}, "no divergence is known for"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    arguments = {
+        "likelihood": coin,
+        "parameters": scaled,
+        "reference": jnp.zeros(3),
+        "x": DESIGN,
+        "draws": NOISE,
+        **change,
+    }
+    with pytest.raises(ValueError, match=message):
+        predcp.PredictiveComplexity(**arguments)
+
+
+@pytest.mark.parametrize(
+    "make,message",
+    [
+        (lambda: predcp.LinearEvidence(np.zeros((3, 2))), "x is all zero"),
+        (lambda: predcp.LinearEvidence(np.full((3, 2), np.nan)), "x must be finite"),
+        (lambda: predcp.LinearEvidence(np.ones((3, 2)), -1.0), "noise_scale must be positive"),
+        (lambda: predcp.LinearEvidence(np.ones((3, 0))), r"x must have shape \(N, D\)"),
+        (lambda: predcp.LogisticEvidence(np.ones(3)), r"x must have shape \(N, D\)"),
+        (lambda: predcp.LogisticEvidence(np.ones((3, 2)), np.ones(3)), "local_scales must end in"),
+        (lambda: predcp.LogisticEvidence(np.ones((3, 2)), -1.0), "local_scales must be positive"),
+        (lambda: predcp.CoefficientEvidence(0.0), "x is all zero"),
+        (lambda: predcp.CoefficientEvidence(1.0, 0.0), "noise_scale must be positive"),
+        (lambda: predcp.CoefficientEvidence(1.0, 1.0, -1.0), "intercept_scale must be non-neg"),
+        (lambda: predcp.PenalisedComplexity(0.0), "unit must be positive"),
+    ],
+)
+def test_bad_arguments_of_closed_forms_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
