@@ -85,7 +85,7 @@ def linear_predictor() -> dict[str, Any]:
             log_tau, scales, _ = state
             complexity = predcp.PredictiveComplexity(
                 lambda beta, x: dist.Bernoulli(logits=x @ beta),
-                lambda tau, xi: tau * scales * xi,
+                lambda tau, unit: tau * scales * unit,
                 jnp.zeros(2000, x.dtype),
                 x,
                 noise,
