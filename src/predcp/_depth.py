@@ -7,17 +7,20 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jax import lax
 from jaxtyping import Array, Float
 
-from predcp._check import require_callable, require_finite
-from predcp._complexity import Complexity, extrapolated, floating_range
+from predcp._check import known, require_callable, require_finite
+from predcp._complexity import Complexity, concrete, extrapolated, floating_range
 from predcp._displacement import displacement
 from predcp._divergences import Divergence, kl
 from predcp._divergences._divergence import members
+from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate, invert
+from predcp._predictive import sampled
 from predcp._special import log_abs_sum
 
 Normalization = Literal["layer", "batch"] | None
@@ -119,6 +122,31 @@ class DepthComplexity(Complexity):
                 'reference="short-circuit" needs an activation with f(a t) = a f(t), no biases, and a '
                 "likelihood whose location or logits are the outputs"
             )
+
+        self._check_alive()
+
+    def _check_alive(self) -> None:
+        """Every layer must change some prediction for some draw, or its D is constant."""
+        inputs = (self.hidden, self.weights, self.output_weights)
+        if not all(concrete(leaf) for leaf in inputs):
+            return
+        hidden = jnp.broadcast_to(self.hidden, (self.weights.shape[0], *self.hidden.shape[-2:]))
+        for index in range(self.weights.shape[1]):
+            bias = None if self.biases is None else self.biases[index]
+            branch = jax.vmap(self._branch, in_axes=(0, 0, None))
+            rise = branch(hidden, self.weights[:, index], bias)
+            rest = branch(hidden, jnp.zeros_like(self.weights[:, index]), bias)
+            moved = known(self._read_out(rise - rest))
+            if moved is None:
+                return
+            if not np.any(moved):
+                raise ValueError(
+                    f"layer {index + 1} is dead: with these weights it changes no prediction for any "
+                    "draw, so its complexity is constant; use more draws, or biases"
+                )
+            hidden = hidden + rise if self.residual else rise
+            # Only zero or not matters here: keep deep networks in floating point.
+            hidden = hidden / jnp.maximum(1.0, jnp.max(jnp.abs(hidden)))
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -382,6 +410,25 @@ class DepthComplexity(Complexity):
             return lax.scan(step, self._start(), (self._layers(), values))[1]
 
         return self._each(substitute, inputs)
+
+    def simulate(self, tau: Float[Array, " layers"], key: Array) -> Any:
+        """Observations of the whole network at the scales, with fresh standard normal weights.
+
+        Hidden inputs and output weights are those of a randomly chosen draw.
+        """
+        key_noise, key_choice, key_data = jax.random.split(key, 3)
+        chosen = jax.random.randint(key_choice, (), 0, self.weights.shape[0])
+        hidden = self.hidden if self.hidden.ndim == 2 else self.hidden[chosen]
+        output = self.output_weights if self.output_weights.ndim == 2 else self.output_weights[chosen]
+        noise = normal_draws(key_noise, 1, self.weights[0])[0]
+
+        def step(hidden, layer):
+            scale, weights, bias = layer
+            rise = self._branch(hidden, jnp.sqrt(scale) * weights, bias)
+            return (hidden + rise if self.residual else rise), None
+
+        hidden, _ = lax.scan(step, hidden, (tau, noise, self.biases))
+        return sampled(self.likelihood(hidden @ output), key_data)
 
     def log_value_by_draw(self, log_tau: Float[Array, " layers"]) -> Float[Array, "draws layers"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, PyTree
 from predcp._check import require_callable
 from predcp._complexity import Complexity, as_float
 from predcp._divergences import Divergence, kl
-from predcp._predictive import PredictiveComplexity
+from predcp._draws import normal_draws
+from predcp._predictive import PredictiveComplexity, sampled
 
 
 def _module_name(path: tuple[Any, ...]) -> str:
@@ -70,7 +71,7 @@ class ModularComplexity(Complexity):
         self.module_names = tuple(names if modules is None else modules)
         self._check_draws()
         for name in self.module_names:
-            PredictiveComplexity(**vars(self.module(name)))
+            self.module(name).check()
 
     def _check_draws(self) -> None:
         wanted = jax.tree.map(lambda leaf: leaf.shape, self.parameters)
@@ -118,6 +119,7 @@ class ModularComplexity(Complexity):
             draws=[step for step, moves in zip(noise, moving) if moves],
             divergence=self.divergence,
             homogeneous=None,
+            declared_bounded=None,
         )
 
     def _by_module(self, function: Callable[[PredictiveComplexity, Array], Any], values: Array):
@@ -140,6 +142,18 @@ class ModularComplexity(Complexity):
     @property
     def supremum(self) -> Float[Array, " modules"]:
         return jnp.exp(self.log_supremum(jnp.zeros(self.event_shape)))
+
+    def simulate(self, tau: Float[Array, " modules"], key: Array) -> PyTree:
+        """Observations with every module at its scale, with fresh standard normal noise."""
+        key_noise, key_data = jax.random.split(key)
+        paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
+        scales = dict(zip(self.module_names, jnp.sqrt(tau)))
+        noise = jax.tree.leaves(normal_draws(key_noise, 1, self.parameters))
+        moved = [
+            value + scales.get(_module_name(path), 0.0) * step[0]
+            for (path, value), step in zip(paths, noise)
+        ]
+        return sampled(self.likelihood(jax.tree.unflatten(structure, moved), self.x), key_data)
 
     def log_value_by_draw(self, log_tau: Float[Array, " modules"]) -> Float[Array, "draws modules"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jaxtyping import Array, Float, PyTree
 
 from predcp._check import known, require_callable
@@ -21,6 +22,7 @@ from predcp._complexity import (
 from predcp._displacement import displacement, parameter_step
 from predcp._divergences import Divergence, kl
 from predcp._divergences._divergence import Member, members
+from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate
 from predcp._special import Terms, log_abs_sum
@@ -48,6 +50,8 @@ class PredictiveComplexity(ScalarComplexity):
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
     - `homogeneous`: None to find out whether predictions move as a power of tau; the power, to
         declare it; False to use the general path.
+    - `bounded`: whether D has a finite supremum; None for what the divergence says of the family
+        (a softmax is bounded, a location is not). Say True for a model that saturates by itself.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class PredictiveComplexity(ScalarComplexity):
         draws: PyTree,
         divergence: Divergence = kl,
         homogeneous: float | bool | None = None,
+        bounded: bool | None = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
@@ -69,7 +74,8 @@ class PredictiveComplexity(ScalarComplexity):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.homogeneous = homogeneous
-        self._check()
+        self.declared_bounded = bounded
+        self.check()
 
     @classmethod
     def trusted(cls, **fields: Any) -> "PredictiveComplexity":
@@ -78,7 +84,8 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse, with its reason, what could not give a prior."""
         leaves = jax.tree.leaves(self.draws)
         if not leaves:
             raise ValueError("draws must hold at least one array with a leading axis of draws")
@@ -101,6 +108,24 @@ class PredictiveComplexity(ScalarComplexity):
         for member in self._abstract_members():
             self.divergence.rule(member.family)
         self._check_origin()
+        self._check_moves()
+
+    def _check_moves(self) -> None:
+        """Some prediction must depend on the scale, or D is constant."""
+        inputs = jax.tree.leaves((self.reference, self.draws, self.x))
+        if not all(concrete(leaf) for leaf in inputs):
+            return
+        one = jnp.ones((), self._dtype)
+        moved = jax.vmap(lambda xi: self._coordinates(self.parameters(one, xi)))(self.draws)
+        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
+        gaps = [known(value - origin) for value, origin in pairs]
+        if any(gap is None for gap in gaps):
+            return
+        if not any(np.any(gap != 0.0) for gap in gaps if gap is not None):
+            raise ValueError(
+                "the predictions at tau = 1 equal the reference's for every draw: the complexity is "
+                "constant in tau (is x all zero, or a layer dead?)"
+            )
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
@@ -147,6 +172,8 @@ class PredictiveComplexity(ScalarComplexity):
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]
+        if self.declared_bounded is not None:
+            return self.declared_bounded
         rules = [self.divergence.rule(member.family) for member in self._abstract_members()]
         return all(rule.bounded for rule in rules)
 
@@ -263,6 +290,13 @@ class PredictiveComplexity(ScalarComplexity):
         limit = jnp.asarray(floating_range(self._dtype), self._dtype)
         return self.bind()(limit)[0]
 
+    def simulate(self, tau: Float[Array, ""], key: Array) -> PyTree:
+        """Observations of the model at one scale, with fresh standard normal noise."""
+        key_noise, key_data = jax.random.split(key)
+        like = jax.tree.map(lambda leaf: leaf[0], self.draws)
+        noise = jax.tree.map(lambda leaf: leaf[0], normal_draws(key_noise, 1, like))
+        return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
+
     def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)
@@ -278,6 +312,15 @@ def _scaled(shift: PyTree, speed: PyTree) -> tuple[PyTree, Array, PyTree]:
         jnp.log(unit),
         jax.tree.map(lambda leaf: leaf / unit, speed),
     )
+
+
+def sampled(observations: Any, key: Array) -> PyTree:
+    """One draw from each distribution of a pytree of them."""
+    leaves, structure = jax.tree.flatten(
+        observations, is_leaf=lambda leaf: isinstance(leaf, dist.Distribution)
+    )
+    keys = jax.random.split(key, len(leaves))
+    return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
 
 
 def _numeric(leaf: Any) -> bool:

@@ -34,12 +34,20 @@ def expm1_minus(t: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def expm1_minus_scaled(t: Float[Array, "..."]) -> Float[Array, "..."]:
     """`exp(-t) (exp(t) - 1 - t)` for t >= 0, which tends to 1 and never overflows."""
-    small = t < 0.4
-    near = jnp.where(small, t, 0.0)
-    far = jnp.where(small, 1.0, t)
-    return jnp.where(
-        small, jnp.exp(-near) * expm1_minus(near), -jnp.expm1(-far) - far * jnp.exp(-far)
-    )
+    return _scaled_from(t, expm1_minus(-t))
+
+
+def _scaled_from(t: Array, other: Array) -> Array:
+    """The same from `exp(-t) - 1 + t`: the two add up to `t (1 - exp(-t))`."""
+    step = -jnp.expm1(-t)
+    return jnp.where(t < 1.0, t * step - other, step - t * jnp.exp(-t))
+
+
+def relative_entropy_parts(t: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`exp(-t) (exp(t) - 1 - t)` where t > 0, `exp(t) - 1 - t` where it is not: one series."""
+    size = jnp.abs(t)
+    below = expm1_minus(-size)
+    return jnp.where(t > 0.0, _scaled_from(size, below), below)
 
 
 def minus_log1p(v: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -28,12 +28,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import (
-    expm1_minus,
-    expm1_minus_scaled,
-    fair_coin_divergence,
-    log_mean_exp_zero,
-)
+from predcp._special import fair_coin_divergence, log_mean_exp_zero, relative_entropy_parts
 
 
 @register_family(dist.Bernoulli, BernoulliLogits, BernoulliProbs)
@@ -74,12 +69,7 @@ def coin(reference: Array, displacement: Array) -> Coin:
 
 def kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
     """`p (e^t - 1 - t)` with `p_0 = p e^t`: one outcome's share of KL, never negative."""
-    above = t > 0.0
-    return jnp.where(
-        above,
-        jnp.exp(log_p0) * expm1_minus_scaled(jnp.where(above, t, 0.0)),
-        jnp.exp(log_p) * expm1_minus(jnp.where(above, 0.0, t)),
-    )
+    return jnp.exp(jnp.maximum(log_p, log_p0)) * relative_entropy_parts(t)
 
 
 def hellinger_part(log_p: Array, log_p0: Array, t: Array) -> Array:
