@@ -62,10 +62,14 @@ def priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
     }
 
 
-def _table(name: str, prior: predcp.ComplexityPrior) -> str:
+def _quantiles(prior: predcp.ComplexityPrior) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of the scale, and the divergence at each."""
+    tau = prior.icdf(jnp.asarray(QUANTILES))
+    return np.asarray(tau), np.asarray(prior.complexity(tau))
+
+
+def _table(name: str, tau: np.ndarray, kappa: np.ndarray) -> str:
     """Quantiles of the scale, the divergence there, and the probability of a typical patient."""
-    tau = np.asarray(prior.icdf(jnp.asarray(QUANTILES)))
-    kappa = np.asarray(prior.complexity(tau))
     typical = 1.0 / (1.0 + np.exp(-tau * np.sqrt(np.mean(np.sum(design() ** 2, axis=1)))))
     lines = [f"{name}: {'quantile':>9} {'tau':>10} {'kappa, nats':>13} {'0.5 becomes':>13}"]
     indent = " " * (len(name) + 2)
@@ -74,12 +78,13 @@ def _table(name: str, prior: predcp.ComplexityPrior) -> str:
     return "\n".join(lines)
 
 
-def _words(name: str, prior: predcp.ComplexityPrior) -> str:
-    tau = prior.icdf(jnp.asarray([0.5, 0.95]))
-    kappa = np.asarray(prior.complexity(tau))
+def _words(name: str, kappa: np.ndarray) -> str:
+    # The ECP's divergence is between latent utilities, whose sign is the outcome.
+    what = "latent utilities" if name == "ECP" else "predictions"
+    median, most = kappa[QUANTILES.index(0.5)], kappa[QUANTILES.index(0.95)]
     return (
-        f"Half of the {name} keeps predictions within {kappa[0]:.3g} nats a patient of the "
-        f"reference,\na fair coin for everybody; 95% of it keeps them within {kappa[1]:.3g} nats."
+        f"Half of the {name} keeps {what} within {median:.3g} nats a patient of the reference,\n"
+        f"a fair coin for everybody; 95% of it keeps them within {most:.3g} nats."
     )
 
 
@@ -97,23 +102,22 @@ def draw(both: dict[str, predcp.ComplexityPrior], path: Path) -> None:
     for name, prior in both.items():
         style = {"color": _COLOURS[name], "label": name, "linewidth": 2.0}
         plot.density(prior, left, tau, **style)
-        left.fill_between(
-            tau, np.exp(prior.log_prob(jnp.asarray(tau))), color=_COLOURS[name], alpha=0.12
-        )
+        left.fill_between(*left.lines[-1].get_data(), color=_COLOURS[name], alpha=0.12)
         plot.complexity(prior.complexity, right, np.geomspace(1e-2, 1e2, 400), **style)
-        median = float(prior.icdf(0.5))
-        right.plot(median, float(prior.complexity(median)), "o", color=_COLOURS[name])
+        median = [values[QUANTILES.index(0.5)] for values in _quantiles(prior)]
+        right.plot(*median, "o", color=_COLOURS[name])
     figure.suptitle("Logistic regression, 20 patients, 3 measurements: priors on one scale")
-    left.set(title="The priors", xlim=(0.0, 4.0), ylim=(0.0, 1.2))
+    left.set(title="The priors", xlim=(0.0, 4.0), ylim=(0.0, 1.0))
     left.set_xlabel(r"standard deviation of the coefficients, $\tau$")
-    right.set(title="What a scale does to predictions", ylim=(1e-5, 1e3))
+    right.set(title="What a scale does to predictions", xlim=(1e-2, 1e2), ylim=(1e-4, 1e2))
     right.set_xlabel(r"standard deviation of the coefficients, $\tau$")
     right.set_ylabel(r"divergence from a fair coin, $\kappa$ (nats)")
-    right.annotate("at most log 2", (1.3e-2, 0.85), color=_COLOURS["PredCP"])
+    right.annotate("at most log 2", (1.3e-2, 0.8), color=_COLOURS["PredCP"])
+    right.plot([], [], "o", color="grey", label="median of the prior")
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
     left.legend(frameon=False)
-    right.legend(frameon=False, loc="upper left", title="dot: the prior's median")
+    right.legend(frameon=False, loc="upper left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -133,7 +137,8 @@ def main(output: str | Path = "demo_output") -> None:
     both = priors()
     for name, prior in both.items():
         progress(f"computing quantiles of the {name} (the first use compiles)")
-        print(f"\n{_table(name, prior)}\n\n{_words(name, prior)}\n", flush=True)
+        tau, kappa = _quantiles(prior)
+        print(f"\n{_table(name, tau, kappa)}\n\n{_words(name, kappa)}\n", flush=True)
         progress(f"diagnosing the {name}")
         print(f"\n{predcp.diagnose(prior)}\n", flush=True)
     print(

@@ -1,6 +1,7 @@
 """Pictures of priors and complexity maps, on matplotlib axes the caller may pass.
 
-Every function returns the axes it drew on, and passes further keyword arguments to the line.
+Every function draws on `ax`, on new axes when it is None, and returns them; further keyword
+arguments go to matplotlib.
 """
 
 from typing import Any
@@ -32,7 +33,6 @@ def density(prior: dist.Distribution, ax: Axes | None = None, tau: Any = None, *
 
     **Arguments**
     - `prior`: a `ComplexityPrior`, its `log_scale()`, or any univariate NumPyro distribution.
-    - `ax`: axes to draw on; new ones when None.
     - `tau`: where to evaluate; up to the prior's 80% quantile when None.
     """
     _require_univariate("prior", prior)
@@ -54,7 +54,6 @@ def divergence_prior(
 
     **Arguments**
     - `pi`: one of predcp's, or any positive NumPyro distribution.
-    - `ax`: axes to draw on; new ones when None.
     - `kappa`: where to evaluate; up to the 80% quantile when None.
     """
     _require_univariate("pi", pi)
@@ -78,11 +77,10 @@ def marginal(
 
     **Arguments**
     - `prior`: a distribution of a **variance** tau.
-    - `ax`: axes to draw on; new ones when None.
     - `beta`: where to evaluate; three standard deviations at the median scale when None.
     - `horseshoe`: whether to draw the horseshoe's too, dashed.
     """
-    _require_variance("prior", prior)
+    _require_univariate("prior", prior, variance=True)
     if beta is None:
         reach = 3.0 * np.sqrt(_quantile("beta", prior, 0.5))
         # An even number of points steps over beta = 0, where the density may be infinite.
@@ -106,11 +104,10 @@ def shrinkage_profile(
 
     **Arguments**
     - `prior`: a distribution of a **variance** tau.
-    - `ax`: axes to draw on; new ones when None.
     - `shrinkage`: where to evaluate, in (0, 1).
     - `horseshoe`: whether to draw the horseshoe's too, dashed.
     """
-    _require_variance("prior", prior)
+    _require_univariate("prior", prior, variance=True)
     edge = 0.5 / _POINTS
     shrinkage = np.linspace(edge, 1.0 - edge, _POINTS) if shrinkage is None else shrinkage
     shrinkage = _require_points("shrinkage", shrinkage, positive=True)
@@ -130,22 +127,17 @@ def complexity(
 
     **Arguments**
     - `map`: a map of one scale.
-    - `ax`: axes to draw on; new ones when None.
     - `tau`: where to evaluate; where D is between .001 and 100 (or near its supremum) when None.
     """
     if not isinstance(map, predcp.Complexity):
         raise ValueError(f"map must be one of predcp's maps, got {type(map).__name__}")
-    if map.event_dim or map.batch_shape:
-        shape = map.batch_shape + map.event_shape
+    shape = map.batch_shape + map.event_shape
+    if shape:
         raise ValueError(f"map must be a map of one scale, got one of shape {shape}")
     supremum = float(map.supremum)
     if tau is None:
-        ends = map.inv(
-            jnp.asarray([1e-3, 1e2])
-            if np.isinf(supremum)
-            else supremum * jnp.asarray([1e-3, 0.999])
-        )
-        tau = np.geomspace(*np.asarray(ends), _POINTS)
+        ends = (1e-3, 1e2) if np.isinf(supremum) else (1e-3 * supremum, 0.999 * supremum)
+        tau = np.geomspace(*np.asarray(map.inv(jnp.asarray(ends))), _POINTS)
     tau = _require_points("tau", tau, positive=True)
     ax = _axes(ax)
     line = {"color": _OTHER_COLOUR, "label": type(map).__name__} | line
@@ -165,27 +157,21 @@ def joint_density(
     log_scale: bool = True,
     **contour: Any,
 ) -> Axes:
-    """Contours of a prior on two scales (Figure 3a); keyword arguments go to `contourf`.
+    """Contours of a prior on two scales (Figure 3a).
 
     **Arguments**
     - `prior`: a `ComplexityPrior` on two scales, a depth-wise or a modular one.
-    - `ax`: axes to draw on; new ones when None.
     - `tau_1`, `tau_2`: where to evaluate; the middle of the prior when None.
     - `log_scale`: the density of the *logs* of the scales, on logarithmic axes; False for the
         density of the scales themselves, which has poles on the axes for a heavy-tailed pi.
     """
-    if not isinstance(prior, predcp.ComplexityPrior) or prior.event_shape != (2,):
-        shape = getattr(prior, "event_shape", None)
-        raise ValueError(f"prior must be a ComplexityPrior on two scales, got event shape {shape}")
-    if prior.batch_shape:
-        raise ValueError(f"prior must be a single prior, got batch shape {prior.batch_shape}")
-    sides = [
-        _side(prior, entry, log_scale) if given is None else given
-        for entry, given in enumerate((tau_1, tau_2))
-    ]
-    first, second = (
-        _require_points(name, side, positive=True) for name, side in zip(("tau_1", "tau_2"), sides)
-    )
+    shapes = (getattr(prior, "batch_shape", None), getattr(prior, "event_shape", None))
+    if shapes != ((), (2,)):
+        raise ValueError(f"prior must be on two scales, got batch and event shapes {shapes}")
+    first = _side(prior, 0, log_scale) if tau_1 is None else tau_1
+    second = _side(prior, 1, log_scale) if tau_2 is None else tau_2
+    first = _require_points("tau_1", first, positive=True)
+    second = _require_points("tau_2", second, positive=True)
     pairs = jnp.stack(jnp.meshgrid(first, second), axis=-1)
     log_density = prior.log_prob(pairs)
     if log_scale:
@@ -241,17 +227,13 @@ def _scale_name(prior: dist.Distribution) -> str:
     return r"\beta" if _whole_line(prior) else r"\tau"
 
 
-def _require_univariate(name: str, prior: Any) -> None:
+def _require_univariate(name: str, prior: Any, variance: bool = False) -> None:
     if not isinstance(prior, dist.Distribution):
         raise ValueError(f"{name} must be a NumPyro distribution, got {type(prior).__name__}")
-    if prior.batch_shape or prior.event_shape:
-        shape = prior.batch_shape + prior.event_shape
+    shape = prior.batch_shape + prior.event_shape
+    if shape:
         raise ValueError(f"{name} must be a distribution of one number, got shape {shape}")
-
-
-def _require_variance(name: str, prior: Any) -> None:
-    _require_univariate(name, prior)
-    if _whole_line(prior):
+    if variance and _whole_line(prior):
         raise ValueError(f"{name} must be a distribution of a variance, got one of the whole line")
 
 
@@ -268,7 +250,7 @@ def _quantile(name: str, prior: dist.Distribution, q: float) -> float:
     """A quantile for a default grid, `name` being the argument that would replace it."""
     try:
         return float(prior.icdf(q))
-    except NotImplementedError:
+    except (NotImplementedError, ImportError):
         raise ValueError(
             f"{name} must be given: {type(prior).__name__} has no quantiles to choose a grid from"
         ) from None
