@@ -42,7 +42,8 @@ def density(prior: dist.Distribution, ax: Axes | None = None, tau: Any = None, *
         tau = np.linspace(lower, upper, _POINTS)
     tau = _require_points("tau", tau, positive=not _whole_line(prior))
     ax = _draw(prior, ax, tau, np.exp(prior.log_prob(jnp.asarray(tau))), line)
-    name = _scale_name(prior)
+    on_line = r"\log \tau" if isinstance(prior, predcp.LogScalePrior) else r"\beta"
+    name = on_line if _whole_line(prior) else r"\tau"
     ax.set(xlabel=f"${name}$", ylabel=f"$p({name})$")
     return ax
 
@@ -108,10 +109,9 @@ def shrinkage_profile(
     - `horseshoe`: whether to draw the horseshoe's too, dashed.
     """
     _require_univariate("prior", prior, variance=True)
-    edge = 0.5 / _POINTS
-    shrinkage = np.linspace(edge, 1.0 - edge, _POINTS) if shrinkage is None else shrinkage
+    shrinkage = np.linspace(0.0, 1.0, _POINTS)[1:-1] if shrinkage is None else shrinkage
     shrinkage = _require_points("shrinkage", shrinkage, positive=True)
-    if not np.all(shrinkage < 1.0):
+    if shrinkage.max() >= 1.0:
         raise ValueError(f"shrinkage must be below 1, got a maximum of {shrinkage.max():.6g}")
     ax = _draw(prior, ax, shrinkage, predcp.shrinkage_profile(prior, jnp.asarray(shrinkage)), line)
     if horseshoe:
@@ -168,10 +168,9 @@ def joint_density(
     shapes = (getattr(prior, "batch_shape", None), getattr(prior, "event_shape", None))
     if shapes != ((), (2,)):
         raise ValueError(f"prior must be on two scales, got batch and event shapes {shapes}")
-    first = _side(prior, 0, log_scale) if tau_1 is None else tau_1
-    second = _side(prior, 1, log_scale) if tau_2 is None else tau_2
-    first = _require_points("tau_1", first, positive=True)
-    second = _require_points("tau_2", second, positive=True)
+    tau_1 = _side(prior, 0, log_scale) if tau_1 is None else tau_1
+    tau_2 = _side(prior, 1, log_scale) if tau_2 is None else tau_2
+    first, second = (_require_points(f"tau_{n}", t, True) for n, t in ((1, tau_1), (2, tau_2)))
     pairs = jnp.stack(jnp.meshgrid(first, second), axis=-1)
     log_density = prior.log_prob(pairs)
     if log_scale:
@@ -219,12 +218,6 @@ def _draw_horseshoe(ax: Axes, at: np.ndarray, curve: Any) -> None:
 
 def _whole_line(prior: dist.Distribution) -> bool:
     return prior.support is constraints.real
-
-
-def _scale_name(prior: dist.Distribution) -> str:
-    if isinstance(prior, predcp.LogScalePrior):
-        return r"\log \tau"
-    return r"\beta" if _whole_line(prior) else r"\tau"
 
 
 def _require_univariate(name: str, prior: Any, variance: bool = False) -> None:
