@@ -1,7 +1,7 @@
 """Student-t observations with equal degrees of freedom: coordinates are location and log scale.
 
 KL has no closed form. It is an expectation over one standard t variable, taken here by a
-101-point double-exponential rule in the angle whose tangent is the variable. Pairs z and
+241-point double-exponential rule in the angle whose tangent is the variable. Pairs z and
 -z are joined and the first-order terms removed on paper, so that it is accurate near equality.
 """
 
@@ -24,7 +24,7 @@ def _coordinates(student: dist.StudentT) -> Coordinates:
     return {"loc": loc, "log_scale": log_scale, "df": df}
 
 
-def _double_exponential(count: int = 101, reach: float = 3.2) -> tuple[np.ndarray, np.ndarray]:
+def _double_exponential(count: int = 241, reach: float = 3.2) -> tuple[np.ndarray, np.ndarray]:
     """Log tangent and log cosine-weighted step of angles in (0, pi/2), dense at both ends."""
     grid = np.linspace(-reach, reach, count)
     inner = 0.5 * math.pi * np.sinh(grid)

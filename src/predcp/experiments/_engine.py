@@ -1,0 +1,56 @@
+"""Where cells run: the contract every engine meets, and the simplest one."""
+
+from collections import deque
+from typing import Protocol
+
+from predcp.experiments._cell import Cell
+from predcp.experiments._execute import execute
+from predcp.experiments._result import Context, Outcome
+
+
+class Engine(Protocol):
+    """Runs cells and hands back outcomes; it never sees the store."""
+
+    @property
+    def capacity(self) -> int:
+        """How many cells to hold at once."""
+        ...
+
+    def submit(self, cell: Cell) -> None:
+        """Accept a cell; called while fewer than `capacity` are held."""
+        ...
+
+    def collect(self, timeout: float) -> list[tuple[Cell, Outcome]]:
+        """Cells that ended, waiting at most `timeout` seconds for the first."""
+        ...
+
+    def close(self) -> None:
+        """Stop at once; cells in flight are lost."""
+        ...
+
+
+class InProcess:
+    """One cell after another in this process."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._waiting: deque[Cell] = deque()
+
+    @property
+    def capacity(self) -> int:
+        """One cell at a time."""
+        return 1
+
+    def submit(self, cell: Cell) -> None:
+        """Keep the cell until it is collected."""
+        self._waiting.append(cell)
+
+    def collect(self, timeout: float) -> list[tuple[Cell, Outcome]]:
+        """Run the waiting cells; a cell in this process cannot be cut short by `timeout`."""
+        ended = [(cell, execute(cell, self._context)) for cell in self._waiting]
+        self._waiting.clear()
+        return ended
+
+    def close(self) -> None:
+        """Forget the waiting cells."""
+        self._waiting.clear()

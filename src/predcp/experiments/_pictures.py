@@ -1,0 +1,81 @@
+"""A report's plots: means beside the paper's, and paired differences."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from predcp.experiments._document import Picture
+from predcp.experiments._paper import PaperFigure
+from predcp.experiments._statistics import Pair, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# More lines than this on one plot cannot be read.
+_MOST_LINES = 30
+_WIDTH_INCHES, _LINE_INCHES, _MARGIN_INCHES = 8.0, 0.26, 0.7
+
+
+def mean_picture(
+    metric: str, rows: Sequence[Row], paper: dict[tuple[str, str, str, str], PaperFigure]
+) -> Picture:
+    """Means with standard errors, and the paper's figures as hollow squares."""
+    shown = rows[:_MOST_LINES]
+    printed = [paper.get((row.data, row.prior, row.inference, metric)) for row in shown]
+    content = _chart(
+        [f"{row.data}  {row.prior}  {row.inference}" for row in shown],
+        [row.mean for row in shown],
+        [row.se or 0.0 for row in shown],
+        [math.nan if figure is None else figure.mean for figure in printed],
+        f"{metric}: ours (dots, standard errors) and the paper's (squares)",
+    )
+    return Picture(f"{metric}.png", f"{metric} by data, prior and inference", content)
+
+
+def pair_picture(metric: str, pairs: Sequence[Pair]) -> Picture:
+    """Paired differences with standard errors; to the right the first prior is better."""
+    shown = pairs[:_MOST_LINES]
+    content = _chart(
+        [f"{pair.data}  {pair.first} - {pair.second}  {pair.inference}" for pair in shown],
+        [pair.difference for pair in shown],
+        [pair.se or 0.0 for pair in shown],
+        [],
+        f"paired difference in {metric}, better to the right",
+        zero=True,
+    )
+    return Picture(f"{metric}-paired.png", f"paired differences in {metric}", content)
+
+
+def _chart(
+    labels: Sequence[str],
+    values: Sequence[float],
+    errors: Sequence[float],
+    squares: Sequence[float],
+    caption: str,
+    zero: bool = False,
+) -> bytes:
+    # Without pyplot: no global state, and less to import.
+    from matplotlib.figure import Figure
+
+    height = _MARGIN_INCHES + _LINE_INCHES * max(len(labels), 2)
+    figure = Figure(figsize=(_WIDTH_INCHES, height))
+    # Room for the labels by their length: measuring them would draw everything twice.
+    left = min(0.08 + 0.0095 * max(map(len, labels)), 0.6)
+    bottom = (_MARGIN_INCHES - 0.1) / height
+    axes: Axes = figure.add_axes((left, bottom, 0.97 - left, 1 - bottom - 0.1 / height))
+    heights = range(len(labels), 0, -1)
+    if zero:
+        axes.axvline(0, color="0.6", linewidth=1)
+    axes.errorbar(values, heights, xerr=errors, fmt="o", color="C0", capsize=3)
+    if squares:
+        axes.plot(squares, heights, "s", markerfacecolor="none", color="C1")
+    axes.set_yticks(heights, labels)
+    axes.set_ylim(0.3, len(labels) + 0.7)
+    axes.set_xlabel(caption)
+    buffer = io.BytesIO()
+    # Without the version of matplotlib inside, equal results give equal files.
+    figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
+    return buffer.getvalue()

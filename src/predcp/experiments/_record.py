@@ -1,0 +1,140 @@
+"""A cell's folder: `cell.json` is the record, beside it the files it vouches for."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from predcp.experiments._cell import Cell
+from predcp.experiments._metrics_file import METRICS_FILE, encode_metrics
+from predcp.experiments._result import Outcome
+
+CELL_FILE = "cell.json"
+POSTERIOR_FILE = "posterior.nc"
+_FORMAT = 1
+_SEAL, _END = b',\n "sha256": "', b'"\n}\n'
+
+
+class CorruptRecord(ValueError):
+    """A cell's folder that no runner could have written; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A cell's stored outcome.
+
+    **Arguments:**
+
+    - `metrics`: `(part, metric, value)` rows; empty where the cell failed, NaN if not finite.
+    - `convergence`: None stands for a figure that was not finite.
+    - `rerun`: the command or expression that runs the cell again.
+    """
+
+    cell: Cell
+    seconds: float
+    environment: Mapping[str, Any]
+    rerun: str
+    metrics: tuple[tuple[str, str, float], ...] = ()
+    convergence: Mapping[str, float | None] = field(default_factory=dict)
+    traceback: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the cell raised."""
+        return self.traceback is not None
+
+
+def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
+    """File name to content; `cell.json` carries checksums of the others and of itself."""
+    files = {}
+    if not outcome.failed:
+        files[METRICS_FILE] = encode_metrics(cell, outcome)
+    if outcome.posterior is not None:
+        files[POSTERIOR_FILE] = outcome.posterior
+    content = {
+        "format": _FORMAT,
+        "key": cell.key,
+        "cell": cell.to_json(),
+        "status": "failed" if outcome.failed else "finished",
+        "seconds": round(outcome.seconds, 6),
+        "environment": dict(outcome.environment),
+        # Here too, so that a report over many thousand cells opens one small file for each.
+        "metrics": [(part, name, _finite(value)) for part, name, value in outcome.metrics],
+        "convergence": {name: _finite(value) for name, value in outcome.convergence.items()},
+        "traceback": outcome.traceback,
+        "rerun": rerun,
+        "files": {
+            name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in files.items()
+        },
+    }
+    # Last, so that a folder with this file has the others too.
+    files[CELL_FILE] = _seal(json.dumps(content, indent=1, sort_keys=True))
+    return files
+
+
+def decode(folder: str, every_byte: bool = False) -> Record:
+    """The record in a cell's folder, verified.
+
+    **Arguments:** `every_byte` also compares the other files' checksums, not only their sizes.
+    """
+    content = _read_content(folder)
+    for name, expected in content["files"].items():
+        try:
+            size = os.stat(f"{folder}/{name}").st_size
+            intact = size == expected["bytes"]
+            if intact and every_byte:
+                intact = hashlib.sha256(_read(folder, name)).hexdigest() == expected["sha256"]
+        except OSError as error:
+            raise CorruptRecord(f"{folder}: {name} cannot be read ({error.strerror})") from error
+        if not intact:
+            raise CorruptRecord(f"{folder}: {name} is damaged: it does not match {CELL_FILE}")
+    return Record(
+        cell=Cell.from_json(content["cell"]),
+        seconds=content["seconds"],
+        environment=content["environment"],
+        rerun=content["rerun"],
+        metrics=tuple(
+            (part, name, math.nan if value is None else value)
+            for part, name, value in content["metrics"]
+        ),
+        convergence=content["convergence"],
+        traceback=content["traceback"],
+    )
+
+
+def _read_content(folder: str) -> dict[str, Any]:
+    try:
+        sealed = _read(folder, CELL_FILE)
+    except OSError as error:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} is missing ({error.strerror})") from error
+    body, _, checksum = sealed.rpartition(_SEAL)
+    if checksum != _checksum(body) + _END:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} is damaged: it does not match its checksum")
+    content = json.loads(sealed)
+    if content["format"] != _FORMAT:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} has format {content['format']}, not {_FORMAT}")
+    return content
+
+
+def _seal(text: str) -> bytes:
+    """A JSON object with the checksum of all before it as its last member."""
+    body = text.removesuffix("\n}").encode()
+    return body + _SEAL + _checksum(body) + _END
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _read(folder: str, name: str) -> bytes:
+    with open(f"{folder}/{name}", "rb") as file:
+        return file.read()
+
+
+def _finite(value: float) -> float | None:
+    """JSON has neither NaN nor infinity."""
+    return value if math.isfinite(value) else None

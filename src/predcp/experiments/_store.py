@@ -1,0 +1,141 @@
+"""The result store: one folder an experiment, one a cell, each written in a single step."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from predcp.experiments import _claim
+from predcp.experiments._cell import Cell
+from predcp.experiments._claim import Claim
+from predcp.experiments._record import CorruptRecord, Record, decode, encode
+from predcp.experiments._result import Outcome
+
+DEFAULT_STORE = "results"
+REPORT_FOLDER = "report"
+_CLAIMS_FOLDER = ".claims"
+
+Status = Literal["absent", "finished", "failed", "corrupt"]
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a store holds."""
+
+    finished: list[Record]
+    failed: list[Record]
+    corrupt: list[CorruptRecord]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The cells of one experiment below a folder of results."""
+
+    path: Path
+    experiment: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.experiment):
+            raise ValueError(
+                f"experiment must be a plain folder name, got {self.experiment!r}: use letters, "
+                "digits, '.', '_' and '-'"
+            )
+
+    @property
+    def folder(self) -> Path:
+        """The experiment's folder."""
+        return self.path / self.experiment
+
+    def cell_folder(self, cell: Cell) -> Path:
+        """Where the cell's files are, or would be."""
+        return self.folder / cell.name
+
+    def status(self, cell: Cell) -> Status:
+        """What the store knows about a cell."""
+        if not self.cell_folder(cell).is_dir():
+            return "absent"
+        try:
+            record = self.read(cell)
+        except CorruptRecord:
+            return "corrupt"
+        return "failed" if record.failed else "finished"
+
+    def read(self, cell: Cell) -> Record:
+        """A cell's record, all its files verified."""
+        record = decode(str(self.cell_folder(cell)), every_byte=True)
+        if record.cell != cell:
+            raise CorruptRecord(f"{self.cell_folder(cell)} holds another cell")
+        return record
+
+    def claim(self, cell: Cell) -> Claim | None:
+        """The right to run a cell, or None while another runner has it."""
+        return Claim.take(self._claims, cell.name)
+
+    def holder(self, cell: Cell) -> str:
+        """Who is running a cell, for messages."""
+        return _claim.holder(self._claims, cell.name)
+
+    def publish(self, claim: Claim, cell: Cell, outcome: Outcome, rerun: str) -> None:
+        """Put a cell's files in place at once; a reader sees all of them or none."""
+        claim.staging.mkdir()
+        for name, content in encode(cell, outcome, rerun).items():
+            _write_durably(claim.staging / name, content)
+        target = self.cell_folder(cell)
+        if target.exists():
+            target.rename(claim.trash)
+        claim.staging.rename(target)
+        _sync_folder(self.folder)
+
+    def sweep(self) -> None:
+        """Remove what dead runners left behind."""
+        _claim.sweep(self._claims)
+
+    def cell_folders(self) -> list[Path]:
+        """The cells' folders in the order of their names, whatever is in them."""
+        if not self.folder.is_dir():
+            return []
+        with os.scandir(self.folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+        kept = (name for name in names if not name.startswith(".") and name != REPORT_FOLDER)
+        return [self.folder / name for name in kept]
+
+    def records(self) -> Records:
+        """Every cell's record; a damaged one is set aside with its reason."""
+        finished, failed, corrupt = [], [], []
+        for folder in self.cell_folders():
+            try:
+                record = decode(str(folder))
+            except CorruptRecord as error:
+                corrupt.append(error)
+                continue
+            (failed if record.failed else finished).append(record)
+        return Records(finished, failed, corrupt)
+
+    @property
+    def _claims(self) -> Path:
+        return self.folder / _CLAIMS_FOLDER
+
+
+def experiments(path: Path) -> list[str]:
+    """The experiments that have a folder in a store."""
+    if not path.is_dir():
+        return []
+    return sorted(
+        entry.name for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    )
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

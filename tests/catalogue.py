@@ -1,0 +1,71 @@
+"""One small instance of every public map, for tests that every map must pass."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+import predcp
+
+_RANDOM = np.random.default_rng(7)
+DESIGN = jnp.asarray(_RANDOM.normal(size=(8, 3)))
+NOISE = jnp.asarray(_RANDOM.normal(size=(4, 3)))
+HIDDEN = jnp.asarray(np.abs(_RANDOM.normal(size=(6, 4))))
+WEIGHTS = jnp.asarray(_RANDOM.normal(size=(5, 3, 4, 4)))
+OUTPUT = jnp.asarray(_RANDOM.normal(size=(5, 4, 2)))
+PHI = {
+    "body": jnp.asarray(_RANDOM.normal(size=(3, 4))),
+    "head": jnp.asarray(_RANDOM.normal(size=(4, 2))),
+}
+PHI_NOISE = jax.tree.map(lambda leaf: jnp.asarray(_RANDOM.normal(size=(3, *leaf.shape))), PHI)
+
+
+def coin(beta, x):
+    return dist.Bernoulli(logits=x @ beta)
+
+
+def normal(beta, x):
+    return dist.Normal(x @ beta, 0.7)
+
+
+def poisson(beta, x):
+    return dist.Poisson(jnp.exp(0.1 + x @ beta))
+
+
+def scaled(tau, xi):
+    return tau * xi
+
+
+def network(theta, x):
+    return dist.Normal(jax.nn.relu(x @ theta["body"]) @ theta["head"], 1.0).to_event(1)
+
+
+def predictive(likelihood=coin, **options):
+    return predcp.PredictiveComplexity(
+        likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, **options
+    )
+
+
+SCALAR_MAPS = {
+    "linear": lambda: predcp.LinearEvidence(DESIGN, 0.8),
+    "linear-1x1": lambda: predcp.LinearEvidence(0.5),
+    "logistic": lambda: predcp.LogisticEvidence(DESIGN, jnp.asarray([0.3, 1.0, 2.0])),
+    "penalised": lambda: predcp.PenalisedComplexity(0.5),
+    "coin": predictive,
+    "coin-general": lambda: predictive(homogeneous=False),
+    "normal": lambda: predictive(normal),
+    "poisson": lambda: predictive(poisson),
+    "hellinger": lambda: predictive(normal, divergence=predcp.squared_hellinger),
+    "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
+    "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
+}
+VECTOR_MAPS = {
+    "depth-residual": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT),
+    "depth-plain": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT, residual=False),
+    "depth-batch": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT, normalize="batch"),
+    "depth-plain-softmax": lambda: predcp.DepthComplexity(
+        HIDDEN, WEIGHTS, OUTPUT, lambda f: dist.Categorical(logits=f), residual=False
+    ),
+    "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
+}
+ALL_MAPS = {**SCALAR_MAPS, **VECTOR_MAPS}

@@ -1,0 +1,136 @@
+import numpy as np
+import pandas
+import pytest
+
+from predcp.data import DataError, Encoder, load, load_file, load_split, read_frame
+
+
+def write(tmp_path, text, name="table.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_categories_become_indicators_and_constants_go(tmp_path):
+    path = write(
+        tmp_path, "size,colour,flag,same,y\n1,red,a,7,1.5\n2,blue,b,7,2.5\n3,green,a,7,4\n"
+    )
+    with pytest.warns(UserWarning, match=r"dropped constant columns: same"):
+        loaded = load_file(path, "y")
+    assert loaded.table.feature_names == (
+        "size",
+        "colour=blue",
+        "colour=green",
+        "colour=red",
+        "flag=b",
+    )
+    assert loaded.table.features.tolist() == [[1, 0, 0, 1, 0], [2, 1, 0, 0, 1], [3, 0, 1, 0, 0]]
+    assert loaded.table.target.tolist() == [1.5, 2.5, 4.0]
+    assert loaded.table.task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "classes"),
+    [
+        (["no", "yes", "no", "yes"], "binary", ("no", "yes")),
+        ([1, 2, 2, 1], "binary", ("1", "2")),
+        (["a", "b", "c", "a"], "multiclass", ("a", "b", "c")),
+        ([True, False, True, False], "binary", ("False", "True")),
+    ],
+)
+def test_classes_are_numbered_in_order(tmp_path, values, task, classes):
+    path = tmp_path / "table.parquet"
+    pandas.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": values}).to_parquet(path)
+    table = load(str(path), target="y")
+    assert (table.task, table.class_names) == (task, classes)
+    assert [table.class_names[number] for number in table.target] == [str(v) for v in values]
+
+
+def test_missing_values_are_refused_imputed_or_dropped(tmp_path):
+    path = write(tmp_path, "a,b,y\n1,u,1\n,v,2\n3,,3\n8,u,9\n2,v,5\n")
+    with pytest.raises(DataError, match=r"column 'a' has 1 missing values.*impute"):
+        load_file(path, "y")
+    imputed = load_file(path, "y", missing="impute")
+    assert imputed.table.features[:, 0].tolist() == [1, 2.5, 3, 8, 2]
+    assert imputed.table.feature_names == ("a", "b=u", "b=v", "b=missing")
+    assert imputed.table.features[2].tolist() == [3, 0, 0, 1]
+    dropped = load_file(path, "y", missing="drop")
+    assert dropped.table.target.tolist() == [1.0, 9.0, 5.0]
+    with pytest.raises(ValueError, match="missing must be one of refuse, impute, drop"):
+        load_file(path, "y", missing="guess")  # type: ignore[arg-type]
+
+
+def test_medians_come_from_the_training_rows(tmp_path):
+    values = np.arange(20.0)
+    values[19] = np.nan
+    frame = pandas.DataFrame({"a": values, "b": values[::-1] ** 2, "y": np.arange(20.0)})
+    frame["b"] = frame["b"].fillna(0.0)
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    for number in range(5):
+        split = load_split(str(path), number, target="y", missing="impute")
+        where = next(part for part in (split.train, split.test) if 19.0 in part.target)
+        filled = where.features[where.target == 19.0, 0][0]
+        known = split.train.features[split.train.target != 19.0, 0]
+        assert filled == np.median(known)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "lacks the column y; it has: a, b"),
+        ("a,y\n1,2\n2,\n3,4\n", "the target 'y' has 1 missing values"),
+        ("a,y\n1,2\n2,2\n", "the target 'y' is constant"),
+        ("a,y,a\n1,2,3\n", "has the column a more than once"),
+        ("a,y\n", "holds no rows"),
+        ("", "cannot read"),
+        ("a,y\n1,1\n1,2\n1,3\n", "no column that varies"),
+        ("a,y\n1,1\ninf,2\n3,5\n", "column 'a' holds an infinite value"),
+        ("a,y\n1,1\n2,inf\n3,5\n", "the target 'y' holds an infinite value"),
+        ("a,y\n1,2,3,4\n5,6\n7,8,9,1,2,3\n", "cannot read"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(DataError, match=message), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.warn", lambda *_, **__: None)
+        load_file(path, "y")
+
+
+def test_identifiers_and_dates_are_refused_by_name(tmp_path):
+    rows = [f"name{n},{n}" for n in range(60)]
+    path = write(tmp_path, "id,y\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DataError, match="column 'id' has 60 distinct text values"):
+        load_file(path, "y")
+    dated = tmp_path / "dated.parquet"
+    days = pandas.date_range("2020-01-01", periods=3)
+    pandas.DataFrame({"when": days, "y": [1.0, 2.0, 3.0]}).to_parquet(dated)
+    with pytest.raises(DataError, match="column 'when' holds dates"):
+        load_file(dated, "y")
+
+
+def test_wrong_files_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"must end in \.csv or \.parquet"):
+        read_frame(tmp_path / "table.xlsx")
+    with pytest.raises(DataError, match="there is no file"):
+        read_frame(tmp_path / "absent.csv")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 but not really")
+    with pytest.raises(DataError, match="cannot read"):
+        read_frame(tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match="name its target column"):
+        load(str(tmp_path / "table.csv"))
+
+
+def test_encoding_survives_json_and_refuses_what_it_does_not_know(tmp_path):
+    path = write(tmp_path, "n,c,y\n1,u,1\n2,v,2\n3,w,4\n")
+    encoder = Encoder.from_config(load_file(path, "y").encoder.to_config())
+    known = pandas.DataFrame({"c": ["w"], "n": [5]})
+    assert encoder.transform(known, "new").tolist() == [[5, 0, 0, 1]]
+    with pytest.raises(DataError, match=r"new: column 'c' has the value z.*it knew u, v, w"):
+        encoder.transform(pandas.DataFrame({"n": [1], "c": ["z"]}), "new")
+    with pytest.raises(DataError, match="new lacks the column c"):
+        encoder.transform(pandas.DataFrame({"n": [1]}), "new")
+    with pytest.raises(DataError, match="column 'n' must hold numbers"):
+        encoder.transform(pandas.DataFrame({"n": ["one"], "c": ["u"]}), "new")
+    with pytest.raises(DataError, match="column 'n' has 1 missing values"):
+        encoder.transform(pandas.DataFrame({"n": [None], "c": ["u"]}, dtype=object), "new")
