@@ -51,3 +51,5 @@ def test_printed_quantiles_are_those_of_the_priors(result):
 def test_both_priors_pass_their_diagnosis(result):
     verdicts = re.findall(r"^(accept|truncate|warn|refuse): ", result[0], re.MULTILINE)
     assert verdicts == ["accept", "truncate"]
+    masses = re.findall(r"total mass by quadrature (\S+)", result[0])
+    np.testing.assert_allclose(np.array(masses, float), 1.0, rtol=1e-6)

@@ -137,7 +137,8 @@ def complexity(
     supremum = float(map.supremum)
     if tau is None:
         ends = (1e-3, 1e2) if np.isinf(supremum) else (1e-3 * supremum, 0.999 * supremum)
-        tau = np.geomspace(*np.asarray(map.inv(jnp.asarray(ends))), _POINTS)
+        low, high = np.asarray(map.inv(jnp.asarray(ends)))
+        tau = np.geomspace(low, high, _POINTS)
     tau = _require_points("tau", tau, positive=True)
     ax = _axes(ax)
     line = {"color": _OTHER_COLOUR, "label": type(map).__name__} | line
@@ -175,11 +176,9 @@ def joint_density(
     log_density = prior.log_prob(pairs)
     if log_scale:
         log_density = log_density + jnp.log(pairs).sum(-1)
-    ax = _axes(ax)
+    ax, axis = _axes(ax), "log" if log_scale else "linear"
     ax.contourf(first, second, np.exp(log_density), **{"levels": 12, "cmap": "cividis"} | contour)
-    ax.set(xlabel=r"$\tau_1$", ylabel=r"$\tau_2$")
-    if log_scale:
-        ax.set(xscale="log", yscale="log")
+    ax.set(xlabel=r"$\tau_1$", ylabel=r"$\tau_2$", xscale=axis, yscale=axis)
     return ax
 
 
@@ -204,8 +203,8 @@ def _draw(
     ax = _axes(ax)
     pi = getattr(prior, "pi", prior)
     # A NumPyro distribution used as pi is kept inside a wrapper.
-    pi = getattr(pi, "given", pi)
-    style = {"color": _COLOURS.get(type(pi), _OTHER_COLOUR), "label": type(pi).__name__}
+    family = type(getattr(pi, "given", pi))
+    style: dict[str, Any] = {"color": _COLOURS.get(family, _OTHER_COLOUR), "label": family.__name__}
     ax.plot(at, np.asarray(height), **style | line)
     return ax
 
