@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import matplotlib.pyplot as plt
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
+plt.switch_backend("Agg")
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -62,7 +62,7 @@ def settings():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", before)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

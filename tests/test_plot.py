@@ -1,17 +1,19 @@
 """Each picture draws the numbers that the library computes, on the axes it is given."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 
 import predcp
+from predcp import plot
 
-plt = pytest.importorskip("matplotlib.pyplot")
 plt.switch_backend("Agg")
-
-from predcp import plot  # noqa: E402 (needs matplotlib)
 
 
 @pytest.fixture
@@ -188,8 +190,5 @@ def test_bad_arguments_are_named(prior, two_scales):
 
 
 def test_importing_predcp_does_not_import_matplotlib():
-    import subprocess
-    import sys
-
     code = "import predcp, sys; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
