@@ -1,0 +1,144 @@
+"""Make the pictures of the README and the pages: `python docs/make_images.py`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array
+from matplotlib.figure import Figure
+
+import predcp
+from predcp import demo, plot
+
+FOLDER = Path(__file__).parent / "images"
+
+
+def pis() -> dict[str, predcp.DivergencePrior]:
+    """The priors on the divergence, with the paper's parameters."""
+    return {
+        "exponential (mean .5)": predcp.Exponential(0.5),
+        "gamma (.2, 2)": predcp.Gamma(0.2, 2.0),
+        "log-Cauchy (1)": predcp.LogCauchy(1.0),
+        "mixture (.5)": predcp.GammaExponential(0.5, 0.2, 2.0, 0.5),
+    }
+
+
+def pi_and_ecp() -> Figure:
+    """Figure 1a and 1b: priors on the divergence, and the ECPs they give at x = 1."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
+    grid = np.linspace(0.01, 6.0, 400)
+    for name, pi in pis().items():
+        prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(1.0))
+        plot.divergence_prior(pi, left, grid / 2.0, label=name)
+        plot.density(prior, right, grid, label=name)
+    left.set(title=r"priors on the divergence, $\pi(\kappa)$", ylim=(0.0, 2.0), xlim=(0.0, 3.0))
+    right.set(title=r"ECPs of a linear regression, $x = 1$", ylim=(0.0, 0.5), xlim=(0.0, 6.0))
+    left.legend(frameon=False)
+    return figure
+
+
+def marginals() -> Figure:
+    """Figures 1c and 1d: the coefficient's marginal at x = 1 and x = .25."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), sharey=True, layout="constrained")
+    beta = np.linspace(-4.0, 4.0, 200)
+    for ax, x in zip(axes, (1.0, 0.25)):
+        for name, pi in pis().items():
+            prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(x))
+            plot.marginal(prior, ax, beta, label=name)
+        ax.set(title=f"$x = {x:g}$", ylim=(0.0, 0.6), xlim=(-4.0, 4.0))
+    axes[0].legend(frameon=False, fontsize="small")
+    return figure
+
+
+def second_mode() -> Figure:
+    """The second mode of the log-Cauchy ECP."""
+    figure, ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    tau = np.linspace(0.01, 10.0, 400)
+    plot.density(prior, ax, tau)
+    height = float(np.exp(prior.log_prob(2.455)))
+    ax.plot(2.455, height, "o", color="black")
+    ax.annotate(f"tau = 2.455, height {height:.3f}", (2.455, height), (3.0, 0.2))
+    ax.axvline(0.15, color="grey", linestyle=":")
+    ax.annotate("the paper's .15", (0.15, 0.38), (0.35, 0.38), color="grey")
+    ax.set(ylim=(0.0, 0.42), xlim=(0.0, 10.0))
+    return figure
+
+
+def _likelihood(beta: Array, x: Array) -> dist.Distribution:
+    return dist.Normal(x * beta, 1.0)
+
+
+def _parameters(tau: Array, xi: Array) -> Array:
+    return jnp.sqrt(tau) * xi
+
+
+def linear_ecp_and_predcp() -> Figure:
+    """Figure 2: the ECP (dashed) and the PredCP (solid) of a linear regression, x = 1."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
+    draws = predcp.normal_draws(jax.random.key(0), 1024, (), method="sobol")
+    maps = {
+        "ECP": predcp.LinearEvidence(1.0),
+        "PredCP": predcp.PredictiveComplexity(
+            _likelihood, _parameters, jnp.array(0.0), jnp.ones(1), draws
+        ),
+    }
+    tau = np.linspace(0.01, 6.0, 400)
+    for name, map in maps.items():
+        style = "--" if name == "ECP" else "-"
+        plot.complexity(map, left, np.geomspace(1e-3, 1e3, 200), label=name, linestyle=style)
+        for pi_name in ("exponential (mean .5)", "log-Cauchy (1)"):
+            prior = predcp.ComplexityPrior(pis()[pi_name], map)
+            plot.density(prior, right, tau, label=f"{name}, {pi_name}", linestyle=style)
+    left.legend(frameon=False)
+    right.legend(frameon=False, fontsize="small")
+    right.set(ylim=(0.0, 1.0), xlim=(0.0, 6.0))
+    return figure
+
+
+def joint_density() -> Figure:
+    """Figure 3a: the joint density of the scales of two layers, residual and plain."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
+    hidden = jnp.abs(jax.random.normal(jax.random.key(1), (20, 8)))
+    weights = predcp.normal_draws(jax.random.key(2), 10, (2, 8, 8))
+    output_weights = jax.random.normal(jax.random.key(3), (8, 1)) / 8**0.5
+    grid = np.geomspace(1e-3, 1e2, 80)
+    for ax, residual in zip(axes, (True, False)):
+        map = predcp.DepthComplexity(hidden, weights, output_weights, residual=residual)
+        prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), map)
+        plot.joint_density(prior, ax, grid, grid)
+        ax.set(title="residual network" if residual else "plain network")
+    figure.suptitle(r"density of $(\log \tau_1, \log \tau_2)$")
+    return figure
+
+
+FIGURES: tuple[Callable[[], Figure], ...] = (
+    pi_and_ecp,
+    marginals,
+    second_mode,
+    linear_ecp_and_predcp,
+    joint_density,
+)
+
+
+def main() -> None:
+    """Save every picture under docs/images."""
+    # Single precision, as `make demo` draws it: draws differ with the precision.
+    print("ecp_and_predcp", flush=True)
+    demo.draw(demo.priors(), FOLDER / demo.PICTURE)
+    jax.config.update("jax_enable_x64", True)
+    for make in FIGURES:
+        print(make.__name__, flush=True)
+        make().savefig(FOLDER / f"{make.__name__}.png", dpi=100)
+        plt.close("all")
+
+
+if __name__ == "__main__":
+    main()

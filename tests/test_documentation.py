@@ -1,0 +1,94 @@
+"""Every Python block of the documentation runs, and prints what the page says it prints."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import matplotlib.pyplot as plt
+import pytest
+
+plt.switch_backend("Agg")
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+_ELSEWHERE = re.compile(r"<!-- tested elsewhere: (\S+) -->")
+
+
+class Block(NamedTuple):
+    """A piece of code, its line in the page, and the output shown below it (None if none is)."""
+
+    code: str
+    line: int
+    output: str | None
+
+
+def blocks(text: str) -> list[Block]:
+    """The Python blocks of a page; a `text` block straight after one is its output."""
+    found: list[Block] = []
+    end = -1
+    for match in _FENCE.finditer(text):
+        language, content = match.groups()
+        follows = not text[end : match.start()].strip() if end >= 0 else False
+        if language == "python":
+            found.append(Block(content, text.count("\n", 0, match.start()) + 2, None))
+            end = match.end()
+        elif language == "text" and follows:
+            found[-1] = found[-1]._replace(output=content)
+            end = -1
+    return found
+
+
+def run(page: Path) -> None:
+    """Run a page's blocks in order in one namespace."""
+    namespace: dict[str, object] = {"__name__": page.stem}
+    for block in blocks(page.read_text()):
+        printed = io.StringIO()
+        # Blank lines in front make a traceback point at the line of the page.
+        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if block.output is not None:
+            assert printed.getvalue().strip() == block.output.strip(), f"{page}, line {block.line}"
+
+
+@pytest.fixture
+def settings():
+    """Double precision, and whatever a page sets undone after it."""
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page_runs(page, settings, tmp_path, monkeypatch):
+    elsewhere = _ELSEWHERE.match(page.read_text())
+    if elsewhere is not None:
+        tests = ROOT / elsewhere.group(1)
+        assert tests.is_file(), f"{page} says it is tested in {tests}, which is not there"
+        return
+    # Pages may write files.
+    monkeypatch.chdir(tmp_path)
+    run(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_local_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_a_wrong_output_or_an_exception_fails(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match="line 6"):
+        run(page)
+    page.write_text("```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError):
+        run(page)
