@@ -76,7 +76,7 @@ class Complexity(Transform):
     def domain(self) -> constraints.Constraint:
         if self.signed:
             return constraints.real
-        return constraints.positive if self.event_dim == 0 else constraints.positive_vector
+        return constraints.independent(constraints.positive, self.event_dim)
 
     codomain = domain  # type: ignore[assignment]
 
@@ -90,17 +90,25 @@ class Complexity(Transform):
     inverse_shape = forward_shape
 
     @compiled()
+    def log_value_and_elasticity(
+        self, log_tau: Float[Array, "..."]
+    ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """`log D` and `log (d log D / d log tau)` at `log tau`, both of the broadcast shape.
+
+        The elasticity stays of order one where D itself is far outside floating point. For a
+        vector map that of entry l is with respect to its own scale.
+        """
+        return self._value_and_elasticity(as_float(log_tau))
+
     def log_value_and_slope(
         self, log_tau: Float[Array, "..."]
     ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-        """`log D` and `log (d D / d log tau)` at `log tau`, both of the broadcast shape.
+        """`log D` and `log (d D / d log tau)` at `log tau`."""
+        log_kappa, log_elasticity = self.log_value_and_elasticity(log_tau)
+        return log_kappa, log_kappa + log_elasticity
 
-        For a vector map the slope of entry l is with respect to its own scale.
-        """
-        return self._value_and_slope(as_float(log_tau))
-
-    def _value_and_slope(self, log_tau: Array) -> tuple[Array, Array]:
-        """What a subclass computes: `log_value_and_slope`."""
+    def _value_and_elasticity(self, log_tau: Array) -> tuple[Array, Array]:
+        """What a subclass computes: `log_value_and_elasticity`."""
         raise NotImplementedError
 
     @compiled()
@@ -178,7 +186,7 @@ class ScalarComplexity(Complexity):
     """
 
     def bind(self) -> Evaluate:
-        """The map as a function of one `log tau`, with all that does not depend on it done."""
+        """`log_value_and_elasticity` at one scale, with all that does not depend on it done."""
         raise NotImplementedError
 
     @property
@@ -214,7 +222,7 @@ class ScalarComplexity(Complexity):
         result = function(maps, jnp.moveaxis(flat, 0, -1))
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0).reshape(shape), result)
 
-    def _value_and_slope(self, log_tau):
+    def _value_and_elasticity(self, log_tau):
         def evaluate_all(single: "ScalarComplexity", values: Array):
             evaluate = single.bind()
             if values.shape[0] == 1:
@@ -261,15 +269,20 @@ def floating_range(dtype: Any) -> float:
     return 0.45 * float(np.log(jnp.finfo(dtype).max))
 
 
-def extrapolated(evaluate: Evaluate, half_width: float) -> Evaluate:
-    """The map continued beyond floating point by the power law it has at the edge."""
+def extrapolated(
+    value_and_slope: Callable[[Array], tuple[Array, Array]], half_width: Any
+) -> Evaluate:
+    """A map given by value and slope, continued beyond floating point by its power law at the edge.
+
+    **Arguments**: from `log tau` to `log D` and `log (d D / d log tau)`; how far from 0 to ask it.
+    """
 
     def everywhere(log_tau):
         inside = jnp.clip(log_tau, -half_width, half_width)
-        log_kappa, log_slope = evaluate(inside)
-        power = jnp.exp(log_slope - log_kappa)
+        log_kappa, log_slope = value_and_slope(inside)
+        log_elasticity = log_slope - log_kappa
         # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
-        beyond = jnp.where(log_tau == inside, 0.0, power * (log_tau - inside))
-        return log_kappa + beyond, log_slope + beyond
+        beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
+        return log_kappa + beyond, log_elasticity
 
     return everywhere

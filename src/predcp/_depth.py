@@ -386,7 +386,7 @@ class DepthComplexity(Complexity):
 
         return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
 
-    def _value_and_slope(self, log_tau):
+    def _value_and_elasticity(self, log_tau):
         return self._each(
             lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
         )

@@ -14,6 +14,7 @@ Verdict = Literal["accept", "truncate", "warn", "refuse"]
 _SEVERITY: dict[Verdict, int] = {"accept": 0, "truncate": 1, "warn": 2, "refuse": 3}
 _POINTS = 801
 _QUADRATURE_POINTS = 4001
+_REACH = 60.0
 
 
 class EntryDiagnosis(NamedTuple):
@@ -115,42 +116,51 @@ def _entry_prior(pi: Any, index: int) -> Any:
 
 def _medians(complexity: Complexity, size: int) -> np.ndarray:
     """Log scales at which kappa is of order one, entry by entry; 0 where there is no such scale."""
-    targets = jnp.zeros(size if complexity.event_dim else ())
-    bound = complexity.log_supremum(targets)
-    found = complexity.log_inverse(jnp.minimum(targets, bound - math.log(2.0)))
-    values = np.atleast_1d(np.asarray(found, float))
-    # A map that is no bijection may have put it anywhere.
+    if complexity.event_dim:
+        targets = jnp.zeros(size)
+        bound = complexity.log_supremum(targets)
+        found = complexity.log_inverse(jnp.minimum(targets, bound - math.log(2.0)))
+        values = np.atleast_1d(np.asarray(found, float))
+    else:
+        # By looking: a map that is no bijection has no inverse to ask for.
+        log_tau = np.linspace(-_REACH, _REACH, _POINTS + _QUADRATURE_POINTS)
+        log_kappa, _, log_bound = _curves(complexity, 0, np.zeros(1), log_tau)
+        target = min(0.0, log_bound[0] - math.log(2.0))
+        values = log_tau[[int(np.argmin(np.abs(log_kappa - target)))]]
     return np.clip(np.where(np.isfinite(values), values, 0.0), -30.0, 30.0)
 
 
 def _curves(complexity: Complexity, index: int, base: np.ndarray, log_tau: np.ndarray):
-    """log D, log slope and log supremum of one entry along a grid of its own scale."""
+    """log D, its log elasticity and log supremum of one entry along a grid of its own scale."""
     if not complexity.event_dim:
         grid = jnp.asarray(log_tau)
     else:
         grid = jnp.broadcast_to(jnp.asarray(base), (log_tau.size, base.size))
         grid = grid.at[:, index].set(jnp.asarray(log_tau))
-    log_kappa, log_slope, log_bound = _evaluate(complexity, grid)
+    curves = _evaluate(complexity, grid)
     pick = (lambda array: array[:, index]) if complexity.event_dim else (lambda array: array)
-    return tuple(np.asarray(pick(array), float) for array in (log_kappa, log_slope, log_bound))
+    return tuple(np.asarray(pick(array), float) for array in curves)
 
 
 @jax.jit
 def _evaluate(complexity: Complexity, grid: jax.Array):
-    log_kappa, log_slope = complexity.log_value_and_slope(grid)
-    return log_kappa, log_slope, complexity.log_supremum(grid)
+    log_kappa, log_elasticity = complexity.log_value_and_elasticity(grid)
+    return log_kappa, log_elasticity, complexity.log_supremum(grid)
 
 
 def _diagnose_entry(
     complexity: Complexity, pi: Any, normalize: bool, index: int, base: np.ndarray
 ) -> EntryDiagnosis:
-    dtype = np.dtype(jnp.result_type(float))
-    eps = float(np.finfo(dtype).eps)
-    reach = 60.0 if eps < 1e-12 else 30.0
+    eps = float(jnp.finfo(jnp.result_type(float)).eps)
+    reach = _REACH if eps < 1e-12 else _REACH / 2.0
     log_tau = base[index] + np.linspace(-reach, reach, _POINTS)
-    log_kappa, log_slope, log_bound = _curves(complexity, index, base, log_tau)
+    # exp(-t) of a Cauchy's mass is left beyond t: log tau = base + sinh t for the quadrature.
+    t = np.linspace(-22.0, 22.0, _QUADRATURE_POINTS)
+    # One grid for both uses, so that one program serves.
+    curves = _curves(complexity, index, base, np.concatenate([log_tau, base[index] + np.sinh(t)]))
+    log_kappa, log_elasticity, log_bound = (curve[:_POINTS] for curve in curves)
     supremum = float(np.exp(log_bound[0])) if complexity.bounded else math.inf
-    failure = _degenerate(log_kappa, log_slope)
+    failure = _degenerate(log_kappa)
     if failure is not None:
         return EntryDiagnosis(
             "refuse",
@@ -165,11 +175,13 @@ def _diagnose_entry(
     running = np.maximum.accumulate(log_kappa)
     fall = -np.expm1(log_kappa - running)
     dip = float(np.max(fall))
-    relative_slope = log_slope - log_kappa
-    flat = relative_slope < math.log(eps)
+    flat = log_elasticity < math.log(eps)
     flat_from = _last_run(flat)
     flat_above = float(np.exp(log_tau[flat_from])) if flat_from is not None else math.inf
-    mass = _mass(complexity, pi, normalize, index, base)
+    density = _log_density(
+        pi, *(curve[_POINTS:] for curve in curves), normalize and complexity.bounded
+    )
+    mass = float(np.sum(np.exp(density) * np.cosh(t)) * (t[1] - t[0]))
     error = _monte_carlo_error(complexity, index, base)
     rounding = 1e3 * eps
     first_fall = int(np.argmax(fall > rounding)) if dip > rounding else _POINTS - 1
@@ -201,7 +213,7 @@ def _diagnose_entry(
     return verdict("accept", "D increases from 0 without bound and the prior is proper")
 
 
-def _degenerate(log_kappa: np.ndarray, log_slope: np.ndarray) -> str | None:
+def _degenerate(log_kappa: np.ndarray) -> str | None:
     """The reason why D is no bijection at all, if there is one."""
     if np.any(np.isnan(log_kappa)) or np.any(np.isposinf(log_kappa)):
         return "D is not a finite number at some scales: the model over- or underflows there"
@@ -242,7 +254,7 @@ def _judge_dip(
     bottom = int(np.argmax(running - log_kappa))
     top = int(np.argmax(log_kappa[: bottom + 1]))
     where = f"between tau = {np.exp(log_tau[top]):.3g} and {np.exp(log_tau[bottom]):.3g}"
-    fall = f"D falls by {100 * dip:.2g}% {where}"
+    fall = f"D falls by {100 * dip:.3g}% {where}"
     high, low = (_by_draw(complexity, index, base, log_tau[at]) for at in (top, bottom))
     if high is None or low is None or high.size < 2:
         if dip <= 0.05:
@@ -273,14 +285,11 @@ def _monte_carlo_error(complexity: Complexity, index: int, base: np.ndarray) -> 
     return float(values.std(ddof=1) / math.sqrt(values.size) / values.mean())
 
 
-def _mass(complexity: Complexity, pi: Any, normalize: bool, index: int, base: np.ndarray) -> float:
-    """Integral of the density of log tau: a trapezoid rule in t with log tau = base + sinh t."""
-    # exp(-t) of a Cauchy's mass is left beyond t.
-    t = np.linspace(-22.0, 22.0, _QUADRATURE_POINTS)
-    log_tau = base[index] + np.sinh(t)
-    log_kappa, log_slope, log_bound = _curves(complexity, index, base, log_tau)
-    density = np.asarray(pi.log_prob_log(jnp.asarray(log_kappa)), float) + log_slope - log_kappa
-    if normalize and complexity.bounded:
+def _log_density(
+    pi: Any, log_kappa: np.ndarray, log_elasticity: np.ndarray, log_bound: np.ndarray, cut: bool
+) -> np.ndarray:
+    """Log density of log tau along a grid."""
+    density = np.asarray(pi.log_prob_log(jnp.asarray(log_kappa)), float) + log_elasticity
+    if cut:
         density = density - np.asarray(pi.log_cdf_log(jnp.asarray(log_bound)), float)
-    density = np.where(np.isnan(density), -np.inf, density)
-    return float(np.sum(np.exp(density) * np.cosh(t)) * (t[1] - t[0]))
+    return np.where(np.isnan(density), -np.inf, density)

@@ -380,7 +380,8 @@ def _quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
         DivergencePrior.__init__(single, **dict(zip(names, values)))
 
         def evaluate(log_kappa):
-            return single.log_cdf_log(log_kappa), single.log_prob_log(log_kappa)
+            log_cdf = single.log_cdf_log(log_kappa)
+            return log_cdf, single.log_prob_log(log_kappa) - log_cdf
 
         return invert(evaluate, jnp.log(q)[None], start[None], jnp.zeros((), dtype))[0]
 
@@ -388,7 +389,8 @@ def _quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
     if all(jnp.ndim(value) == 0 for value in pi.get_args().values()):
 
         def evaluate(log_kappa):
-            return pi.log_cdf_log(log_kappa), pi.log_prob_log(log_kappa)
+            log_cdf = pi.log_cdf_log(log_kappa)
+            return log_cdf, pi.log_prob_log(log_kappa) - log_cdf
 
         return invert(evaluate, jnp.log(flat[0]), flat[1], jnp.zeros((), dtype)).reshape(shape)
     return jax.vmap(one)(*flat, *parameters).reshape(shape)

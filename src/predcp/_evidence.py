@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import softplus
@@ -10,7 +11,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from predcp._check import require_design, require_finite, require_positive
-from predcp._complexity import ScalarComplexity, concrete
+from predcp._complexity import ScalarComplexity, concrete, extrapolated, floating_range
 from predcp._special import log_minus_log1p
 
 _LOG_TWO = math.log(2.0)
@@ -42,8 +43,10 @@ class _GaussianEvidence(ScalarComplexity):
 
     def bind(self):
         present, log_ratio = self._present()
+        # Beyond this every direction is at its power law to all digits.
+        half_width = floating_range(log_ratio.dtype) + jnp.max(jnp.abs(log_ratio)) / self.power
 
-        def evaluate(log_tau):
+        def value_and_slope(log_tau):
             log_v = self.power * log_tau + log_ratio
             value = jnp.where(present, log_minus_log1p(log_v), -jnp.inf)
             slope = jnp.where(present, 2.0 * log_v - softplus(log_v), -jnp.inf)
@@ -53,7 +56,7 @@ class _GaussianEvidence(ScalarComplexity):
                 logsumexp(slope) + shift + math.log(self.power),
             )
 
-        return evaluate
+        return extrapolated(value_and_slope, jax.lax.stop_gradient(half_width))
 
     def guess(self, log_kappa):
         # v - log(1 + v) is below both v^2 / 2 and v, so the root is above both of theirs.
@@ -162,7 +165,7 @@ class CoefficientEvidence(ScalarComplexity):
     def bind(self):
         def evaluate(log_beta):
             log_kappa = 2.0 * log_beta + self.log_information - _LOG_TWO
-            return log_kappa, log_kappa + _LOG_TWO
+            return log_kappa, jnp.full_like(log_kappa, _LOG_TWO)
 
         return evaluate
 

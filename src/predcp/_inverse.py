@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
 Vector = Float[Array, "targets"]
-# log tau to (log kappa, log of d kappa / d log tau)
+# log tau to (log kappa, log of d log kappa / d log tau)
 Evaluate = Callable[[Scalar], tuple[Scalar, Scalar]]
 
 _MOST_STEPS = 100
@@ -37,7 +37,7 @@ def _straighten(log_kappa: Array, log_supremum: Array) -> Array:
     )
 
 
-def _steepness(log_kappa: Array, log_slope: Array, log_supremum: Array) -> Array:
+def _steepness(log_kappa: Array, log_elasticity: Array, log_supremum: Array) -> Array:
     """d psi / d log tau."""
     bounded = jnp.isfinite(log_supremum)
     eps = jnp.finfo(log_kappa.dtype).eps
@@ -45,7 +45,7 @@ def _steepness(log_kappa: Array, log_slope: Array, log_supremum: Array) -> Array
     near = log_ratio < -40.0
     ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
     bend = -ratio / ((1.0 - ratio) * jnp.log1p(-ratio))
-    return jnp.exp(log_slope - log_kappa) * jnp.where(bounded & ~near, bend, 1.0)
+    return jnp.exp(log_elasticity) * jnp.where(bounded & ~near, bend, 1.0)
 
 
 class _State(NamedTuple):
@@ -70,12 +70,12 @@ def _newton(
     rounding = 4.0 * jnp.finfo(dtype).eps
 
     def advance(state: _State) -> _State:
-        log_kappa, log_slope = evaluate(state.log_tau)
+        log_kappa, log_elasticity = evaluate(state.log_tau)
         residual = _straighten(log_kappa, log_supremum) - target
         above = residual > 0.0
         low = jnp.where(above, state.low, state.log_tau)
         high = jnp.where(above, state.log_tau, state.high)
-        step = -residual / _steepness(log_kappa, log_slope, log_supremum)
+        step = -residual / _steepness(log_kappa, log_elasticity, log_supremum)
         newton = state.log_tau + step
         bracketed = jnp.isfinite(low) & jnp.isfinite(high)
         middle = jnp.where(
@@ -130,8 +130,8 @@ def _from_table(
     width = jnp.maximum((high - low) / (_TABLE_NODES - 1), jnp.finfo(target.dtype).eps)
     nodes = low + width * jnp.arange(_TABLE_NODES, dtype=target.dtype)
     roots, _ = _newton(evaluate, nodes, jnp.full_like(nodes, jnp.median(guess[:257])), log_supremum)
-    log_kappa, log_slope = evaluate(roots)
-    tangents = width / _steepness(log_kappa, log_slope, log_supremum)
+    log_kappa, log_elasticity = evaluate(roots)
+    tangents = width / _steepness(log_kappa, log_elasticity, log_supremum)
     position = (jnp.where(finite, target, centre) - low) / width
     index = jnp.clip(position.astype(jnp.int32), 0, _TABLE_NODES - 2)
     s = position - index
@@ -175,14 +175,14 @@ def _solve_jvp(evaluate, chunk, primals, tangents):
     log_tau = _solve(evaluate, chunk, constants, log_kappa, guess, log_supremum)
 
     def along(u):
-        (value, slope), (change, _) = jax.jvp(
+        (_, log_elasticity), (change, _) = jax.jvp(
             lambda *c: evaluate(u, *c), tuple(constants), tuple(tangents[0])
         )
-        return value, slope, change
+        return log_elasticity, change
 
     found = jnp.isfinite(log_tau)
-    value, slope, change = jax.vmap(along)(jnp.where(found, log_tau, 0.0))
-    moved = (tangents[1] - change) * jnp.exp(value - slope)
+    log_elasticity, change = jax.vmap(along)(jnp.where(found, log_tau, 0.0))
+    moved = (tangents[1] - change) * jnp.exp(-log_elasticity)
     return log_tau, jnp.where(found, moved, 0.0)
 
 

@@ -132,8 +132,8 @@ class ModularComplexity(Complexity):
         ]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)
 
-    def _value_and_slope(self, log_tau):
-        return self._by_module(lambda single, u: single.log_value_and_slope(u), log_tau)
+    def _value_and_elasticity(self, log_tau):
+        return self._by_module(lambda single, u: single.log_value_and_elasticity(u), log_tau)
 
     def log_inverse_of(self, inputs, log_kappa) -> Float[Array, "..."]:
         return self._by_module(lambda single, q: single.log_inverse_of(q, log_kappa), inputs)

@@ -30,7 +30,7 @@ class PenalisedComplexity(ScalarComplexity):
     def bind(self):
         def evaluate(log_tau):
             log_kappa = 0.5 * log_tau - self.log_unit
-            return log_kappa, log_kappa - math.log(2.0)
+            return log_kappa, jnp.full_like(log_kappa, -math.log(2.0))
 
         return evaluate
 

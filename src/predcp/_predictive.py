@@ -118,15 +118,20 @@ class PredictiveComplexity(ScalarComplexity):
         inputs = jax.tree.leaves((self.reference, self.draws, self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
-        one = jnp.ones((), self._dtype)
-        moved = jax.vmap(lambda xi: self._coordinates(self.parameters(one, xi)))(self.draws)
-        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
-        gaps = [known(value - origin) for value, origin in pairs]
+        gaps: list[np.ndarray | None] = []
+        # Two scales: at one alone a model may pass through its reference.
+        for scale in (1.0, 2.7):
+            tau = jnp.asarray(scale, self._dtype)
+            moved = jax.vmap(lambda xi, tau=tau: self._coordinates(self.parameters(tau, xi)))(
+                self.draws
+            )
+            pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
+            gaps += [known(value - origin) for value, origin in pairs]
         if any(gap is None for gap in gaps):
             return
         if not any(np.any(gap != 0.0) for gap in gaps if gap is not None):
             raise ValueError(
-                "the predictions at tau = 1 equal the reference's for every draw: the complexity is "
+                "the predictions equal the reference's at tau = 1 and 2.7 for every draw: D is "
                 "constant in tau (is x all zero, or a layer dead?)"
             )
 

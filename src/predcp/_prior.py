@@ -64,8 +64,8 @@ class LogScalePrior(dist.Distribution):
     @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
         log_tau = as_float(value)
-        log_kappa, log_slope = self.complexity.log_value_and_slope(log_tau)
-        density = self.pi.log_prob_log(log_kappa) + log_slope - log_kappa
+        log_kappa, log_elasticity = self.complexity.log_value_and_elasticity(log_tau)
+        density = self.pi.log_prob_log(log_kappa) + log_elasticity
         density = density - self._log_mass(log_tau)
         return density.sum(-1) if self.complexity.event_dim else density
 
@@ -73,7 +73,7 @@ class LogScalePrior(dist.Distribution):
     def log_cdf(self, value: Any) -> Array:
         """Log of the cdf; for a vector, one conditional cdf an entry (given those below it)."""
         log_tau = as_float(value)
-        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
         # Rounding may put D a hair above its supremum.
         return jnp.minimum(self.pi.log_cdf_log(log_kappa) - self._log_mass(log_tau), 0.0)
 
@@ -84,7 +84,7 @@ class LogScalePrior(dist.Distribution):
     def survival(self, value: Any) -> Array:
         """P(log tau > value), accurate in the upper tail; for a vector, one value an entry."""
         log_tau = as_float(value)
-        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
         above = jnp.exp(self.pi.log_survival_log(log_kappa))
         if not self.truncated:
             return above
@@ -177,8 +177,8 @@ class ComplexityPrior(dist.TransformedDistribution):
         inside = tau != 0.0 if self.complexity.signed else tau > 0.0
         log_tau = jnp.log(jnp.where(inside, jnp.abs(tau), 1.0))
         if self.complexity.signed:
-            log_kappa, log_slope = self.complexity.log_value_and_slope(log_tau)
-            density = self.pi.log_prob_log(log_kappa) + log_slope - log_kappa
+            log_kappa, log_elasticity = self.complexity.log_value_and_elasticity(log_tau)
+            density = self.pi.log_prob_log(log_kappa) + log_elasticity
             return jnp.where(inside, density - log_tau - jnp.log(2.0), -jnp.inf)
         density = self.log_scale().log_prob(log_tau)
         if self.complexity.event_dim:
@@ -192,7 +192,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         log_tau = jnp.log(jnp.where(inside, jnp.abs(tau), 1.0))
         if not self.complexity.signed:
             return jnp.where(inside, self.log_scale().cdf(log_tau), 0.0)
-        log_kappa, _ = self.complexity.log_value_and_slope(log_tau)
+        log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
         upper = 0.5 * jnp.exp(self.pi.log_survival_log(log_kappa))
         return jnp.where(inside, jnp.where(tau > 0.0, 1.0 - upper, upper), 0.5)
 

@@ -59,12 +59,13 @@ def marginal(prior: dist.Distribution, beta: Any) -> Float[Array, "..."]:
     centre = jnp.log(jnp.asarray(prior.icdf(jnp.asarray(0.5, points.dtype))))
 
     def one(value):
-        log_square = 2.0 * jnp.log(jnp.maximum(jnp.abs(value), 1e-150))
+        least = jnp.sqrt(jnp.finfo(points.dtype).tiny)
+        log_square = 2.0 * jnp.log(jnp.maximum(jnp.abs(value), least))
         # Below beta^2 / 3000 the normal has no mass; above, exp(-45) of it is left.
         low, high = log_square - 8.0, jnp.maximum(log_square, centre) + 90.0
         width = (high - low) / (_NODES - 1)
         log_tau = low + width * jnp.arange(_NODES, dtype=points.dtype)
-        normal = -0.5 * value**2 * jnp.exp(-log_tau) - 0.5 * log_tau - _LOG_ROOT_TWO_PI
+        normal = -0.5 * jnp.exp(log_square - log_tau) - 0.5 * log_tau - _LOG_ROOT_TWO_PI
         return jax.scipy.special.logsumexp(density(log_tau) + normal) + jnp.log(width)
 
     flat = jax.lax.map(jax.jit(one), points.reshape(-1))
