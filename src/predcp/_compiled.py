@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 
 def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -18,9 +19,7 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
         @wraps(method)
         def call(self, *arguments: Any) -> Any:
-            if any(
-                isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self, arguments))
-            ):
+            if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self, arguments))):
                 return method(self, *arguments)
             return program(self, *arguments)
 

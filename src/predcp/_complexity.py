@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
@@ -31,7 +32,7 @@ def as_float(value: Any) -> Array:
 
 def concrete(value: Any) -> bool:
     """Whether a value is known now (and may be checked), not traced."""
-    return not isinstance(value, jax.core.Tracer)
+    return not isinstance(value, Tracer)
 
 
 class Complexity(Transform):
@@ -76,6 +77,8 @@ class Complexity(Transform):
     def domain(self) -> constraints.Constraint:
         if self.signed:
             return constraints.real
+        if self.event_dim == 0:
+            return constraints.positive
         return constraints.independent(constraints.positive, self.event_dim)
 
     codomain = domain  # type: ignore[assignment]

@@ -1,8 +1,6 @@
 """Depth-wise complexity: what each layer adds to the predictions of the layers below it."""
 
-import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -17,12 +15,11 @@ from predcp._compiled import compiled
 from predcp._complexity import Complexity, concrete, extrapolated, floating_range
 from predcp._displacement import displacement
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import members
+from predcp._divergences._divergence import Member, abstract_members, log_mean, members
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate, invert
 from predcp._predictive import sampled
-from predcp._special import log_abs_sum
 
 Normalization = Literal["layer", "batch"] | None
 Reference = Literal["off", "short-circuit"]
@@ -153,27 +150,18 @@ class DepthComplexity(Complexity):
     def event_shape(self) -> tuple[int, ...]:
         return (self.weights.shape[1],)
 
-    @cached_property
+    @property
     def _points(self) -> int:
         return self.hidden.shape[-2]
 
-    def _abstract(self) -> list[Any]:
+    def _members(self) -> list[Member]:
         """Families and shapes of the observations."""
-        found: list[Any] = []
-        outputs = jax.ShapeDtypeStruct(
-            (self._points, self.output_weights.shape[-1]), self.weights.dtype
-        )
-
-        def record(outputs):
-            found.extend(members(self.likelihood(outputs)))
-            return [member.coordinates for member in found]
-
-        shapes = jax.eval_shape(record, outputs)
-        return [member._replace(coordinates=shape) for member, shape in zip(found, shapes)]
+        shape = (self._points, self.output_weights.shape[-1])
+        return abstract_members(self.likelihood, jax.ShapeDtypeStruct(shape, self.weights.dtype))
 
     @property
     def bounded(self) -> bool:  # type: ignore[override]
-        return all(self.divergence.rule(member.family).bounded for member in self._abstract())
+        return all(self.divergence.rule(member.family).bounded for member in self._members())
 
     def _coordinates(self, outputs: Array) -> list[dict[str, Array]]:
         return [member.coordinates for member in members(self.likelihood(outputs))]
@@ -238,23 +226,12 @@ class DepthComplexity(Complexity):
     def _layers(self) -> _Layer:
         return _Layer(jnp.moveaxis(self.weights, 1, 0), self.biases)
 
-    def _reduce(self, rules, terms, shapes, keep: int) -> Array:
-        """Log of the mean over points (and draws, unless kept) of each member's terms."""
-        averaged = [
-            (weight - math.log(max(1, math.prod(shape))), coefficient)
-            for pairs, shape in zip(terms, shapes)
-            for weight, coefficient in pairs
-        ]
-        total = log_abs_sum(averaged, keep=keep)
-        return total if keep else total - math.log(self.weights.shape[0])
-
     def _layer(
         self, state: _State, layer: _Layer, keep: int = 0
     ) -> tuple[Evaluate, Callable[[Array], _State]]:
         """One layer as a map of its own scale, and the state above it at a scale."""
-        found = self._abstract()
+        found = self._members()
         rules = [self.divergence.rule(member.family) for member in found]
-        shapes = [member.batch_shape for member in found]
         limit = floating_range(self.weights.dtype)
         moved, advance = (
             self._homogeneous_layer(state, layer, limit)
@@ -265,11 +242,19 @@ class DepthComplexity(Complexity):
         def evaluate(log_tau):
             reference, directions, log_size, velocities = moved(log_tau)
             sizes = [_row_size(log_size, m, d) for m, d in zip(found, directions)]
-            values = [r.value(*a) for r, *a in zip(rules, reference, directions, sizes)]
-            slopes = [r.slope(*a) for r, *a in zip(rules, reference, directions, sizes, velocities)]
+            values = [
+                rule.value(start, move, size)
+                for rule, start, move, size in zip(rules, reference, directions, sizes)
+            ]
+            slopes = [
+                rule.slope(start, move, size, speed)
+                for rule, start, move, size, speed in zip(
+                    rules, reference, directions, sizes, velocities
+                )
+            ]
             return (
-                self._reduce(rules, values, shapes, keep),
-                self._reduce(rules, slopes, shapes, keep),
+                log_mean(values, found, self.weights.shape[0], keep),
+                log_mean(slopes, found, self.weights.shape[0], keep),
             )
 
         return extrapolated(evaluate, 2.0 * limit), advance

@@ -96,7 +96,7 @@ def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
     entries = tuple(
         _diagnose_entry(complexity, pis[index], normalize, index, base) for index in range(size)
     )
-    worst = max((entry.verdict for entry in entries), key=lambda verdict: _SEVERITY[verdict])
+    worst = max(entries, key=lambda entry: _SEVERITY[entry.verdict]).verdict
     named = [
         (f"scale {index + 1}: " if size > 1 else "") + entry.reason
         for index, entry in enumerate(entries)
@@ -178,9 +178,9 @@ def _diagnose_entry(
     flat = log_elasticity < math.log(eps)
     flat_from = _last_run(flat)
     flat_above = float(np.exp(log_tau[flat_from])) if flat_from is not None else math.inf
-    density = _log_density(
-        pi, *(curve[_POINTS:] for curve in curves), normalize and complexity.bounded
-    )
+    outer_kappa, outer_elasticity, outer_bound = (curve[_POINTS:] for curve in curves)
+    cut = normalize and complexity.bounded
+    density = _log_density(pi, outer_kappa, outer_elasticity, outer_bound if cut else None)
     mass = float(np.sum(np.exp(density) * np.cosh(t)) * (t[1] - t[0]))
     error = _monte_carlo_error(complexity, index, base)
     rounding = 1e3 * eps
@@ -286,10 +286,10 @@ def _monte_carlo_error(complexity: Complexity, index: int, base: np.ndarray) -> 
 
 
 def _log_density(
-    pi: Any, log_kappa: np.ndarray, log_elasticity: np.ndarray, log_bound: np.ndarray, cut: bool
+    pi: Any, log_kappa: np.ndarray, log_elasticity: np.ndarray, log_bound: np.ndarray | None
 ) -> np.ndarray:
-    """Log density of log tau along a grid."""
+    """Log density of log tau along a grid, cut at the bound if one is given."""
     density = np.asarray(pi.log_prob_log(jnp.asarray(log_kappa)), float) + log_elasticity
-    if cut:
+    if log_bound is not None:
         density = density - np.asarray(pi.log_cdf_log(jnp.asarray(log_bound)), float)
     return np.where(np.isnan(density), -np.inf, density)

@@ -27,7 +27,7 @@ class DivergencePrior(dist.Distribution):
     Subclasses implement the four `*_log` methods; `log_prob`, `cdf`, `icdf` and `sample` follow.
     """
 
-    support = constraints.positive
+    support = constraints.positive  # type: ignore[assignment]
 
     def __init__(self, **parameters: Array):
         promoted = promote_shapes(*parameters.values())
@@ -81,7 +81,7 @@ class DivergencePrior(dist.Distribution):
     def icdf(self, q: Any) -> Array:
         return jnp.exp(self.icdf_log(as_float(q)))
 
-    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         return jnp.exp(self.sample_log(key, sample_shape))
 
 

@@ -138,10 +138,10 @@ def _trace(jaxpr: Any, inputs: Sequence[Form]) -> list[Form | None]:
         return known[atom]
 
     for equation in jaxpr.eqns:
-        forms = [read(atom) for atom in equation.invars]
+        forms = [form for atom in equation.invars if (form := read(atom)) is not None]
         # An unknown value matters only if the result depends on it (argument checks do not).
         result = None
-        if None not in forms:
+        if len(forms) == len(equation.invars):
             result = _apply(equation.primitive.name, equation.params, forms, equation.invars)
         results = result if isinstance(result, list) else [result] * len(equation.outvars)
         known.update(zip(equation.outvars, results))

@@ -22,11 +22,13 @@ from predcp._complexity import (
 )
 from predcp._displacement import displacement, parameter_step
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import Member, members
+from predcp._divergences._divergence import Member, abstract_members, log_mean, members
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate
-from predcp._special import Terms, log_abs_sum
+
+# Directions of the coordinates, log of their common size, and velocities in units of it.
+_Moved = tuple[PyTree, Array, PyTree]
 
 
 class PredictiveComplexity(ScalarComplexity):
@@ -108,7 +110,7 @@ class PredictiveComplexity(ScalarComplexity):
                 "reference must have the structure and shapes of parameters(tau, xi): "
                 f"reference has {wanted}, parameters gives {got}"
             )
-        for member in self._abstract_members():
+        for member in self._members():
             self.divergence.rule(member.family)
         self._check_origin()
         self._check_moves()
@@ -161,16 +163,9 @@ class PredictiveComplexity(ScalarComplexity):
     def _count(self) -> int:
         return jax.tree.leaves(self.draws)[0].shape[0]
 
-    def _abstract_members(self) -> list[Member]:
-        """Families and batch shapes of the observations, with coordinates' shapes only."""
-        shapes: list[Member] = []
-
-        def record(reference, x):
-            shapes.extend(members(self.likelihood(reference, x)))
-            return [member.coordinates for member in shapes]
-
-        coordinates = jax.eval_shape(record, self.reference, self.x)
-        return [member._replace(coordinates=values) for member, values in zip(shapes, coordinates)]
+    def _members(self) -> list[Member]:
+        """Families and shapes of the observations."""
+        return abstract_members(self.likelihood, self.reference, self.x)
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return [member.coordinates for member in members(self.likelihood(theta, self.x))]
@@ -179,14 +174,14 @@ class PredictiveComplexity(ScalarComplexity):
     def bounded(self) -> bool:  # type: ignore[override]
         if self.declared_bounded is not None:
             return self.declared_bounded
-        rules = [self.divergence.rule(member.family) for member in self._abstract_members()]
+        rules = [self.divergence.rule(member.family) for member in self._members()]
         return all(rule.bounded for rule in rules)
 
     @property
     def cost(self) -> int:
         sizes = [
             math.prod(leaf.shape)
-            for leaf in jax.tree.leaves([m.coordinates for m in self._abstract_members()])
+            for leaf in jax.tree.leaves([m.coordinates for m in self._members()])
         ]
         return 8 * self._count * max(1, sum(sizes))
 
@@ -230,60 +225,50 @@ class PredictiveComplexity(ScalarComplexity):
     def _reference(self) -> list[dict[str, Array]]:
         return self._coordinates(self.reference)
 
-    def _reduce(self, terms: list[list[Terms]], shapes: list[tuple[int, ...]], keep: int) -> Array:
-        """Log of the mean over draws and points of each member's terms, summed over members."""
-        averaged = [
-            (weight - math.log(max(1, math.prod(shape))), coefficient)
-            for pairs, shape in zip(terms, shapes)
-            for weight, coefficient in pairs
-        ]
-        total = log_abs_sum(averaged, keep=keep)
-        return total if keep else total - math.log(self._count)
-
-    def _terms(self, reference, directions, log_size, velocities):
-        rules = [self.divergence.rule(member.family) for member in self._abstract_members()]
-        values = [
-            rule.value(start, move, log_size)
-            for rule, start, move in zip(rules, reference, directions)
-        ]
-        slopes = [
-            rule.slope(start, move, log_size, speed)
-            for rule, start, move, speed in zip(rules, reference, directions, velocities)
-        ]
-        return values, slopes
-
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        shapes = [member.batch_shape for member in self._abstract_members()]
+        found = self._members()
+        rules = [self.divergence.rule(member.family) for member in found]
         reference = self._reference()
         power = self._power()
         half_width = floating_range(self._dtype)
-        if power is not None:
-            degree, pure = power
-            directions = self._directions(degree, pure)
-            velocities = jax.tree.map(lambda array: float(degree) * array, directions)
-            half_width /= max(1.0, float(degree))
-
-            def moved(log_tau):
-                return directions, float(degree) * log_tau, velocities
-
+        if power is None:
+            moved = self._moved_by_passes(reference)
         else:
-
-            def moved(log_tau):
-                shift, speed = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))(
-                    self.draws
-                )
-                return _scaled(shift, speed)
+            moved = self._moved_by_power(*power)
+            half_width /= max(1.0, float(power[0]))
 
         def evaluate(log_tau):
-            directions, log_size, velocities = moved(log_tau)
-            values, slopes = self._terms(reference, directions, log_size, velocities)
+            directions, log_size, speeds = moved(log_tau)
+            values = [
+                rule.value(start, move, log_size)
+                for rule, start, move in zip(rules, reference, directions)
+            ]
+            slopes = [
+                rule.slope(start, move, log_size, speed)
+                for rule, start, move, speed in zip(rules, reference, directions, speeds)
+            ]
             return (
-                self._reduce(values, shapes, keep),
-                self._reduce(slopes, shapes, keep),
+                log_mean(values, found, self._count, keep),
+                log_mean(slopes, found, self._count, keep),
             )
 
         return extrapolated(evaluate, half_width)
+
+    def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
+        """Directions found once; only their size depends on the scale."""
+        directions = self._directions(power, pure)
+        velocities = jax.tree.map(lambda array: float(power) * array, directions)
+        return lambda log_tau: (directions, float(power) * log_tau, velocities)
+
+    def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], _Moved]:
+        """Forward passes at every scale."""
+
+        def moved(log_tau: Array) -> _Moved:
+            each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
+            return _scaled(*each(self.draws))
+
+        return moved
 
     def _displaced(self, log_tau: Array, xi: PyTree, reference: PyTree) -> tuple[PyTree, PyTree]:
         theta, velocity, step = parameter_step(
@@ -309,7 +294,7 @@ class PredictiveComplexity(ScalarComplexity):
         return log_kappa
 
 
-def _scaled(shift: PyTree, speed: PyTree) -> tuple[PyTree, Array, PyTree]:
+def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
     """Displacement and velocity in units of the larger displacement, so that squares are safe."""
     largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
     unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))

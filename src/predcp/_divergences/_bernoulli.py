@@ -22,6 +22,7 @@ from numpyro.distributions.discrete import (
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
+    counted,
     jensen_shannon,
     kl,
     register_family,
@@ -70,6 +71,11 @@ def coin(reference: Array, displacement: Array) -> Coin:
 def kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
     """`p (e^t - 1 - t)` with `p_0 = p e^t`: one outcome's share of KL, never negative."""
     return jnp.exp(jnp.maximum(log_p, log_p0)) * relative_entropy_parts(t)
+
+
+def reversed_kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
+    """The same with the two exchanged."""
+    return kl_part(log_p0, log_p, -t)
 
 
 def hellinger_part(log_p: Array, log_p0: Array, t: Array) -> Array:
@@ -135,31 +141,12 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     return [(log_size + c.log_p + c.log_q, 0.5 * lift * velocity["logits"])]
 
 
-def _reversed_kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
-    return kl_part(log_p0, log_p, -t)
-
-
-def _counted(rule: Rule) -> Rule:
-    """The rule of `total_count` independent coins."""
-
-    def value(reference, direction, log_size):
-        return [
-            (w, c * reference["total_count"]) for w, c in rule.value(reference, direction, log_size)
-        ]
-
-    def slope(reference, direction, log_size, velocity):
-        terms = rule.slope(reference, direction, log_size, velocity)
-        return [(w, c * reference["total_count"]) for w, c in terms]
-
-    return Rule(value, slope, rule.bounded)
-
-
 _KL = Rule(_value(kl_part, 1.0), _kl_slope, bounded=True)
-_REVERSE = Rule(_value(_reversed_kl_part, 1.0), _reverse_slope, bounded=False)
+_REVERSE = Rule(_value(reversed_kl_part, 1.0), _reverse_slope, bounded=False)
 kl.add(dist.Bernoulli, _KL)
-kl.add(dist.Binomial, _counted(_KL))
+kl.add(dist.Binomial, counted(_KL))
 reverse_kl.add(dist.Bernoulli, _REVERSE)
-reverse_kl.add(dist.Binomial, _counted(_REVERSE))
+reverse_kl.add(dist.Binomial, counted(_REVERSE))
 squared_hellinger.add(
     dist.Bernoulli, Rule(_value(hellinger_part, 0.25), _hellinger_slope, bounded=True)
 )

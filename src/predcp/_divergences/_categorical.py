@@ -23,10 +23,12 @@ from predcp._divergences._bernoulli import (
     hellinger_part,
     jensen_shannon_part,
     kl_part,
+    reversed_kl_part,
 )
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
+    counted,
     jensen_shannon,
     kl,
     register_family,
@@ -150,34 +152,12 @@ def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array):
     return die.log_p, from_top - mean
 
 
-def _reversed_kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
-    return kl_part(log_p0, log_p, -t)
-
-
-def _counted(rule: Rule) -> Rule:
-    """The rule of `total_count` independent throws."""
-
-    def value(reference, direction, log_size):
-        return [
-            (weight, coefficient * reference["total_count"])
-            for weight, coefficient in rule.value(reference, direction, log_size)
-        ]
-
-    def slope(reference, direction, log_size, velocity):
-        return [
-            (weight, coefficient * reference["total_count"])
-            for weight, coefficient in rule.slope(reference, direction, log_size, velocity)
-        ]
-
-    return Rule(value, slope, rule.bounded)
-
-
 _KL = Rule(_value(kl_part, 1.0), _slope(_kl_terms), bounded=True)
-_REVERSE = Rule(_value(_reversed_kl_part, 1.0), _slope(_reverse_terms), bounded=False)
+_REVERSE = Rule(_value(reversed_kl_part, 1.0), _slope(_reverse_terms), bounded=False)
 kl.add(dist.Categorical, _KL)
-kl.add(dist.Multinomial, _counted(_KL))
+kl.add(dist.Multinomial, counted(_KL))
 reverse_kl.add(dist.Categorical, _REVERSE)
-reverse_kl.add(dist.Multinomial, _counted(_REVERSE))
+reverse_kl.add(dist.Multinomial, counted(_REVERSE))
 squared_hellinger.add(
     dist.Categorical, Rule(_value(hellinger_part, 0.25), _slope(_hellinger_terms), bounded=True)
 )

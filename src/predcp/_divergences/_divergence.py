@@ -7,6 +7,7 @@ that nothing is lost near equality. A displacement is `exp(log_size) * direction
 far outside floating point stay representable.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions.distribution import ExpandedDistribution, Independent
 
-from predcp._special import Terms
+from predcp._special import Terms, log_abs_sum
 
 Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]
@@ -147,6 +148,33 @@ def members(distribution: Any) -> list[Member]:
     )
 
 
+def abstract_members(likelihood: Callable[..., Any], *arguments: Any) -> list[Member]:
+    """The factors that `likelihood(*arguments)` has, with the shapes of their coordinates only."""
+    found: list[Member] = []
+
+    def record(*traced):
+        found.extend(members(likelihood(*traced)))
+        return [member.coordinates for member in found]
+
+    shapes = jax.eval_shape(record, *arguments)
+    return [member._replace(coordinates=shape) for member, shape in zip(found, shapes)]
+
+
+def log_mean(terms: list[list[Terms]], found: list[Member], draws: int, keep: int = 0) -> Array:
+    """Log of the sum over members of the mean over their points of the terms, and over draws.
+
+    **Arguments**: the terms of each member; the members; the number of draws on the leading axis,
+    which `keep=1` leaves alone.
+    """
+    averaged = [
+        (weight - math.log(max(1, math.prod(member.batch_shape))), coefficient)
+        for pairs, member in zip(terms, found)
+        for weight, coefficient in pairs
+    ]
+    total = log_abs_sum(averaged, keep=keep)
+    return total if keep else total - math.log(draws)
+
+
 def register_divergence(
     divergence: Divergence,
     distribution: type,
@@ -194,6 +222,21 @@ def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounde
         return [(jnp.zeros(()), tangent)]
 
     return Rule(value, slope, bounded)
+
+
+def counted(rule: Rule) -> Rule:
+    """The rule of `total_count` independent observations of the same distribution."""
+
+    def times(terms: list[Terms], reference: Coordinates) -> list[Terms]:
+        return [(weight, coefficient * reference["total_count"]) for weight, coefficient in terms]
+
+    def value(reference, direction, log_size):
+        return times(rule.value(reference, direction, log_size), reference)
+
+    def slope(reference, direction, log_size, velocity):
+        return times(rule.slope(reference, direction, log_size, velocity), reference)
+
+    return Rule(value, slope, rule.bounded)
 
 
 kl = Divergence("kl")
