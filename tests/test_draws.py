@@ -28,8 +28,8 @@ def test_antithetic_pairs_cancel():
 def test_sobol_beats_plain_draws_by_far():
     def error(method):
         means = [
-            float(jnp.mean(predcp.normal_draws(jax.random.key(s), 256, (4,), method) ** 2))
-            for s in range(20)
+            float(jnp.mean(predcp.normal_draws(jax.random.key(s), 4096, (4,), method) ** 2))
+            for s in range(10)
         ]
         return np.sqrt(np.mean((np.asarray(means) - 1.0) ** 2))
 
@@ -50,7 +50,8 @@ def test_pytrees_keep_structure_and_precision(method):
     assert draws["w"].shape == (8, 2, 3) and draws["w"].dtype == jnp.float32
     assert draws["b"].shape == (8, 4) and draws["b"].dtype == jnp.float64
     traced = jax.jit(lambda key: predcp.normal_draws(key, 8, like, method))(jax.random.key(0))
-    jax.tree.map(np.testing.assert_array_equal, traced, draws)
+    for got, expected in zip(jax.tree.leaves(traced), jax.tree.leaves(draws)):
+        np.testing.assert_allclose(got, expected, rtol=1e-6 if got.dtype == jnp.float32 else 1e-14)
 
 
 def test_single_precision_sobol_stays_finite():

@@ -52,8 +52,8 @@ def test_modules_can_be_chosen_and_are_found_in_equinox_modules():
 
 def test_the_last_layer_is_found_to_be_linear_and_the_others_not():
     complexity = predcp.ModularComplexity(softmax_network, PHI, DESIGN, PHI_NOISE)
-    assert complexity.module("head")._power() is not None
-    assert complexity.module("body")._power() is None
+    assert complexity.module("head").power is not None
+    assert complexity.module("body").power is None
     assert complexity.bounded and np.all(np.isfinite(complexity.supremum))
 
 

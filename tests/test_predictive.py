@@ -52,11 +52,10 @@ def test_the_fast_path_equals_the_general_one(divergence, likelihood):
 def test_a_declared_power_is_used_and_a_wrong_claim_refused():
     declared = predictive(homogeneous=1.0)
     np.testing.assert_allclose(declared(0.7), predictive()(0.7), rtol=1e-12)
-    bent = predcp.PredictiveComplexity(
-        coin, lambda tau, xi: jnp.tanh(tau) * xi, jnp.zeros(3), DESIGN, NOISE, homogeneous=True
-    )
     with pytest.raises(ValueError, match="not seen to move as a power"):
-        bent(0.5)
+        predcp.PredictiveComplexity(
+            coin, lambda tau, xi: jnp.tanh(tau) * xi, jnp.zeros(3), DESIGN, NOISE, homogeneous=True
+        )
 
 
 def test_a_relu_network_without_bias_is_linear_in_the_variance():

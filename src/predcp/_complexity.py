@@ -192,10 +192,7 @@ class ScalarComplexity(Complexity):
         """`log_value_and_elasticity` at one scale, with all that does not depend on it done."""
         raise NotImplementedError
 
-    @property
-    def cost(self) -> int:
-        """Array elements that one evaluation touches."""
-        return 1
+    cost = 1  # array elements that one evaluation touches, roughly
 
     def guess(self, log_kappa: Float[Array, " n"]) -> Float[Array, " n"]:
         """Where to start the search for the inverse (of an unbatched map)."""

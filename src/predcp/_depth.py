@@ -115,7 +115,12 @@ class DepthComplexity(Complexity):
             raise ValueError('reference="short-circuit" is for plain networks: set residual=False')
         self.residual, self.normalize, self.reference = residual, normalize, reference
         self.divergence = divergence
-        if reference == "short-circuit" and not (self._homogeneous and self._affine_head):
+        # What the program is like is found once; rebuilt from new arrays it stays the same program.
+        self.bounded = all(divergence.rule(member.family).bounded for member in self._members())
+        self.homogeneous = self._is_homogeneous()
+        self.rescalable = self._is_rescalable()
+        self.affine_head = self._has_affine_head()
+        if reference == "short-circuit" and not (self.homogeneous and self.affine_head):
             raise ValueError(
                 'reference="short-circuit" needs an activation with f(a t) = a f(t), no biases, and a '
                 "likelihood whose location or logits are the outputs"
@@ -159,10 +164,6 @@ class DepthComplexity(Complexity):
         shape = (self._points, self.output_weights.shape[-1])
         return abstract_members(self.likelihood, jax.ShapeDtypeStruct(shape, self.weights.dtype))
 
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        return all(self.divergence.rule(member.family).bounded for member in self._members())
-
     def _coordinates(self, outputs: Array) -> list[dict[str, Array]]:
         return [member.coordinates for member in members(self.likelihood(outputs))]
 
@@ -182,24 +183,21 @@ class DepthComplexity(Complexity):
         hidden = self.hidden if self.hidden.ndim == 2 else self.hidden[0]
         return hidden, self.weights[0, 0], None if self.biases is None else self.biases[0]
 
-    @property
-    def _homogeneous(self) -> bool:
+    def _is_homogeneous(self) -> bool:
         """Whether the branch is proportional to the size of the weights."""
         hidden, weights, bias = self._example()
         one = jnp.ones((), self.weights.dtype)
         scaled = power_of(lambda t, h, w: self._branch(h, t * w, bias), one, hidden, weights)
         return scaled == (1, True)
 
-    @property
-    def _rescalable(self) -> bool:
+    def _is_rescalable(self) -> bool:
         """Whether the branch is also proportional to the size of the hidden states."""
         hidden, weights, bias = self._example()
         one = jnp.ones((), self.weights.dtype)
         scaled = power_of(lambda t, h, w: self._branch(t * h, w, bias), one, hidden, weights)
         return scaled == (1, True)
 
-    @property
-    def _affine_head(self) -> bool:
+    def _has_affine_head(self) -> bool:
         """Whether the coordinates of the observations are affine in the outputs."""
         outputs = jnp.ones((self._points, self.output_weights.shape[-1]), self.weights.dtype)
         moved = power_of(
@@ -221,7 +219,7 @@ class DepthComplexity(Complexity):
         draws = self.weights.shape[0]
         hidden = jnp.broadcast_to(self.hidden, (draws, *self.hidden.shape[-2:]))
         state = _State(hidden, jnp.zeros(hidden.shape[:-1], hidden.dtype))
-        return _rescaled(state) if self._rescalable else state
+        return _rescaled(state) if self.rescalable else state
 
     def _layers(self) -> _Layer:
         return _Layer(jnp.moveaxis(self.weights, 1, 0), self.biases)
@@ -235,7 +233,7 @@ class DepthComplexity(Complexity):
         limit = floating_range(self.weights.dtype)
         moved, advance = (
             self._homogeneous_layer(state, layer, limit)
-            if self._homogeneous and self._affine_head
+            if self.homogeneous and self.affine_head
             else self._general_layer(state, layer, limit)
         )
 
@@ -290,7 +288,7 @@ class DepthComplexity(Complexity):
 
         def advance(log_tau):
             half = jnp.clip(0.5 * log_tau, -limit, limit)
-            if not self._rescalable:
+            if not self.rescalable:
                 rise = jnp.exp(half) * branch
                 return state._replace(hidden=state.hidden + rise if self.residual else rise)
             lift = jnp.maximum(half, 0.0)
@@ -317,7 +315,7 @@ class DepthComplexity(Complexity):
 
         def moved(log_tau):
             weights = jnp.exp(jnp.clip(0.5 * log_tau, -limit, limit)) * layer.weights
-            if not self._affine_head:
+            if not self.affine_head:
                 start = coordinates(zero)
                 shift, speed = displacement(
                     coordinates, weights, 0.5 * weights, weights, zero, start

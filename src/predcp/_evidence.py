@@ -34,7 +34,7 @@ class _GaussianEvidence(ScalarComplexity):
         return self.log_ratio.shape[:-1]
 
     @property
-    def cost(self) -> int:
+    def cost(self) -> int:  # type: ignore[override]
         return self.log_ratio.shape[-1]
 
     def _present(self) -> tuple[Array, Array]:

@@ -83,7 +83,9 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
         return _trace(getattr(inner, "jaxpr", inner), forms)
     if all(form.degree is None for form in forms):
         kept = name in _REARRANGING or name in _SUMS
-        return ZERO if kept and all(form.zero for form in forms) else FIXED
+        zero = kept and all(form.zero for form in forms)
+        zero |= name in _PRODUCTS and any(form.zero for form in forms)
+        return ZERO if zero else FIXED
     first = forms[0]
     if name in _REARRANGING:
         # Operands after the first are indices, which must not depend on tau.

@@ -72,8 +72,10 @@ class ModularComplexity(Complexity):
             raise ValueError(f"modules {unknown} are not entries of parameters, which has {names}")
         self.module_names = tuple(names if modules is None else modules)
         self._check_draws()
-        for name in self.module_names:
-            self.module(name).check()
+        whole = [self._whole(name) for name in self.module_names]
+        self.powers = {name: single.power for name, single in zip(self.module_names, whole)}
+        self.bounded = whole[0].bounded
+        self.cost = whole[0].cost
 
     def _check_draws(self) -> None:
         wanted = jax.tree.map(lambda leaf: leaf.shape, self.parameters)
@@ -93,16 +95,11 @@ class ModularComplexity(Complexity):
     def event_shape(self) -> tuple[int, ...]:
         return (len(self.module_names),)
 
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        return self.module(self.module_names[0]).bounded
-
-    def module(self, name: str) -> PredictiveComplexity:
-        """The map of one module's scale."""
+    def _parts(self, name: str) -> dict[str, Any]:
+        """Likelihood, parameters, reference, inputs and draws of one module's map."""
         paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
         moving = [_module_name(path) == name for path, _ in paths]
         values = [value for _, value in paths]
-        noise = jax.tree.leaves(self.draws)
         mine = [value for value, moves in zip(values, moving) if moves]
 
         def likelihood(theta, x):
@@ -113,15 +110,23 @@ class ModularComplexity(Complexity):
         def parameters(tau, xi):
             return [value + jnp.sqrt(tau) * step for value, step in zip(mine, xi)]
 
+        noise = jax.tree.leaves(self.draws)
+        return {
+            "likelihood": likelihood,
+            "parameters": parameters,
+            "reference": mine,
+            "x": self.x,
+            "draws": [step for step, moves in zip(noise, moving) if moves],
+            "divergence": self.divergence,
+        }
+
+    def _whole(self, name: str) -> PredictiveComplexity:
+        return PredictiveComplexity(**self._parts(name))
+
+    def module(self, name: str) -> PredictiveComplexity:
+        """The map of one module's scale."""
         return PredictiveComplexity.trusted(
-            likelihood=likelihood,
-            parameters=parameters,
-            reference=mine,
-            x=self.x,
-            draws=[step for step, moves in zip(noise, moving) if moves],
-            divergence=self.divergence,
-            homogeneous=None,
-            declared_bounded=None,
+            **self._parts(name), power=self.powers[name], bounded=self.bounded, cost=self.cost
         )
 
     def _by_module(self, function: Callable[[PredictiveComplexity, Array], Any], values: Array):

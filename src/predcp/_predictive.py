@@ -22,7 +22,7 @@ from predcp._complexity import (
 )
 from predcp._displacement import displacement, parameter_step
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import Member, abstract_members, log_mean, members
+from predcp._divergences._divergence import abstract_members, log_mean, members
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate
@@ -76,9 +76,14 @@ class PredictiveComplexity(ScalarComplexity):
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
-        self.homogeneous = homogeneous
-        self.declared_bounded = bounded
         self.check()
+        found = abstract_members(self.likelihood, self.reference, self.x)
+        rules = [self.divergence.rule(member.family) for member in found]
+        # What the program is like is found once; rebuilt from new arrays it stays the same program.
+        self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
+        self.power = self._find_power(homogeneous)
+        leaves = jax.tree.leaves([member.coordinates for member in found])
+        self.cost = 8 * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod
     def trusted(cls, **fields: Any) -> "PredictiveComplexity":
@@ -110,8 +115,6 @@ class PredictiveComplexity(ScalarComplexity):
                 "reference must have the structure and shapes of parameters(tau, xi): "
                 f"reference has {wanted}, parameters gives {got}"
             )
-        for member in self._members():
-            self.divergence.rule(member.family)
         self._check_origin()
         self._check_moves()
 
@@ -163,40 +166,22 @@ class PredictiveComplexity(ScalarComplexity):
     def _count(self) -> int:
         return jax.tree.leaves(self.draws)[0].shape[0]
 
-    def _members(self) -> list[Member]:
-        """Families and shapes of the observations."""
-        return abstract_members(self.likelihood, self.reference, self.x)
-
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return [member.coordinates for member in members(self.likelihood(theta, self.x))]
 
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        if self.declared_bounded is not None:
-            return self.declared_bounded
-        rules = [self.divergence.rule(member.family) for member in self._members()]
-        return all(rule.bounded for rule in rules)
-
-    @property
-    def cost(self) -> int:
-        sizes = [
-            math.prod(leaf.shape)
-            for leaf in jax.tree.leaves([m.coordinates for m in self._members()])
-        ]
-        return 8 * self._count * max(1, sum(sizes))
-
-    def _power(self) -> tuple[Fraction, bool] | None:
-        if self.homogeneous is False:
+    def _find_power(self, homogeneous: float | bool | None) -> tuple[Fraction, bool] | None:
+        """The power of tau that predictions move as, and whether they start from zero."""
+        if homogeneous is False:
             return None
-        if self.homogeneous is not None and self.homogeneous is not True:
-            return Fraction(float(self.homogeneous)).limit_denominator(1000), False
+        if homogeneous is not None and homogeneous is not True:
+            return Fraction(float(homogeneous)).limit_denominator(1000), False
         one = jax.tree.map(lambda leaf: leaf[0], self.draws)
         found = power_of(
             lambda tau, xi: self._coordinates(self.parameters(tau, xi)),
             jnp.ones((), self._dtype),
             one,
         )
-        if found is None and self.homogeneous is True:
+        if found is None and homogeneous is True:
             raise ValueError(
                 "homogeneous=True, but the predictions were not seen to move as a power of tau; "
                 "give the power itself to declare it, or leave homogeneous out"
@@ -227,16 +212,15 @@ class PredictiveComplexity(ScalarComplexity):
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        found = self._members()
+        found = members(self.likelihood(self.reference, self.x))
         rules = [self.divergence.rule(member.family) for member in found]
-        reference = self._reference()
-        power = self._power()
+        reference = [member.coordinates for member in found]
         half_width = floating_range(self._dtype)
-        if power is None:
+        if self.power is None:
             moved = self._moved_by_passes(reference)
         else:
-            moved = self._moved_by_power(*power)
-            half_width /= max(1.0, float(power[0]))
+            moved = self._moved_by_power(*self.power)
+            half_width /= max(1.0, float(self.power[0]))
 
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)

@@ -20,6 +20,11 @@ def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
     return result
 
 
+def capped_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`exp(x)`, held at the square root of overflow: a zero times it stays zero."""
+    return jnp.exp(jnp.minimum(x, 0.5 * math.log(float(jnp.finfo(x.dtype).max))))
+
+
 _INVERSE_FACTORIALS = [1 / math.factorial(k) for k in range(2, 17)]
 _ODD_RECIPROCALS = [1 / (2 * k + 3) for k in range(14)]
 

@@ -15,7 +15,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import expm1_minus, fair_coin_divergence, log_cosh
+from predcp._special import capped_exp, expm1_minus, fair_coin_divergence, log_cosh
 
 
 @register_family(dist.Normal, dist.Normal)
@@ -29,7 +29,7 @@ def _coordinates(normal: dist.Normal) -> Coordinates:
 # KL = (d / sigma_0)^2 / 2 + (e^(2 r) - 1 - 2 r) / 2, with d the shift and r the log-scale change.
 def _kl_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * jnp.exp(log_size)
+    change = direction["log_scale"] * capped_exp(log_size)
     return [
         (2.0 * log_size, 0.5 * shift**2),
         (jnp.zeros_like(log_size), 0.5 * expm1_minus(2.0 * change)),
@@ -38,7 +38,7 @@ def _kl_value(reference, direction, log_size):
 
 def _kl_slope(reference, direction, log_size, velocity):
     precision = jnp.exp(-2.0 * reference["log_scale"])
-    change = direction["log_scale"] * jnp.exp(log_size)
+    change = direction["log_scale"] * capped_exp(log_size)
     return [
         (2.0 * log_size, direction["loc"] * velocity["loc"] * precision),
         (log_size, jnp.expm1(2.0 * change) * velocity["log_scale"]),
@@ -48,7 +48,7 @@ def _kl_slope(reference, direction, log_size, velocity):
 # The other way round: e^(-2 r) (d / sigma_0)^2 / 2 + (e^(-2 r) - 1 + 2 r) / 2.
 def _reverse_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * jnp.exp(log_size)
+    change = direction["log_scale"] * capped_exp(log_size)
     return [
         (2.0 * log_size - 2.0 * change, 0.5 * shift**2),
         (jnp.zeros_like(log_size), 0.5 * expm1_minus(-2.0 * change)),
@@ -58,7 +58,7 @@ def _reverse_value(reference, direction, log_size):
 def _reverse_slope(reference, direction, log_size, velocity):
     scale = jnp.exp(-reference["log_scale"])
     shift, shift_velocity = direction["loc"] * scale, velocity["loc"] * scale
-    change = direction["log_scale"] * jnp.exp(log_size)
+    change = direction["log_scale"] * capped_exp(log_size)
     return [
         (2.0 * log_size - 2.0 * change, shift * shift_velocity),
         (3.0 * log_size - 2.0 * change, -(shift**2) * velocity["log_scale"]),
@@ -69,14 +69,14 @@ def _reverse_slope(reference, direction, log_size, velocity):
 # Bhattacharyya distance: (d / sigma_0)^2 / (4 (1 + e^(2 r))) + log cosh(r) / 2.
 def _distance_terms(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * jnp.exp(log_size)
+    change = direction["log_scale"] * capped_exp(log_size)
     spread = 1.0 + jnp.exp(2.0 * change)
     return shift, change, spread
 
 
 def _hellinger_value(reference, direction, log_size):
     shift, change, spread = _distance_terms(reference, direction, log_size)
-    size = jnp.exp(log_size)
+    size = capped_exp(log_size)
     distance = 0.25 * (shift * size) ** 2 / spread + 0.5 * log_cosh(change)
     tiny = distance < jnp.finfo(distance.dtype).eps
     near = 0.25 * shift**2 / spread + 0.25 * direction["log_scale"] ** 2
@@ -90,7 +90,7 @@ def _hellinger_value(reference, direction, log_size):
 
 def _hellinger_slope(reference, direction, log_size, velocity):
     shift, change, spread = _distance_terms(reference, direction, log_size)
-    size = jnp.exp(log_size)
+    size = capped_exp(log_size)
     distance = 0.25 * (shift * size) ** 2 / spread + 0.5 * log_cosh(change)
     shift_velocity = velocity["loc"] * jnp.exp(-reference["log_scale"])
     widening = jnp.exp(2.0 * change) / spread**2
@@ -131,7 +131,7 @@ def _jensen_shannon_of(reference, displacement):
 
 
 def _jensen_shannon_slope(reference, direction, log_size, velocity):
-    size = jnp.exp(log_size)
+    size = capped_exp(log_size)
     shift = direction["loc"] * jnp.exp(-reference["log_scale"]) * size
     shift_velocity = velocity["loc"] * jnp.exp(-reference["log_scale"]) * size
     change, change_velocity = direction["log_scale"] * size, velocity["log_scale"] * size
