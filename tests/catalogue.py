@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+import pytest
 
 import predcp
 
@@ -30,6 +31,10 @@ def normal(beta, x):
 
 def poisson(beta, x):
     return dist.Poisson(jnp.exp(0.1 + x @ beta))
+
+
+def softmax(outputs):
+    return dist.Categorical(logits=outputs)
 
 
 def scaled(tau, xi):
@@ -62,8 +67,28 @@ VECTOR_MAPS = {
     "depth-plain": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT, residual=False),
     "depth-batch": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT, normalize="batch"),
     "depth-plain-softmax": lambda: predcp.DepthComplexity(
-        HIDDEN, WEIGHTS, OUTPUT, lambda f: dist.Categorical(logits=f), residual=False
+        HIDDEN, WEIGHTS, OUTPUT, softmax, residual=False
     ),
     "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
 }
 ALL_MAPS = {**SCALAR_MAPS, **VECTOR_MAPS}
+
+# Variants of the others: they run with `make test-long`.
+_VARIANTS = {
+    "coin-general",
+    "poisson",
+    "hellinger",
+    "jensen-shannon",
+    "reverse-kl",
+    "linear-1x1",
+    "depth-batch",
+    "depth-plain",
+    "depth-plain-softmax",
+}
+
+
+def names(maps):
+    """The names of maps as test parameters, variants marked long."""
+    return [
+        pytest.param(name, marks=pytest.mark.long) if name in _VARIANTS else name for name in maps
+    ]

@@ -21,8 +21,8 @@ RANDOM = np.random.default_rng(11)
 DESIGN = RANDOM.normal(size=(5, 2))
 NOISE = RANDOM.normal(size=(3, 2))
 SCALES = np.array([0.4, 2.5])
-TAU = np.concatenate([np.logspace(-20, 20, 21), [0.3, 1.0, 3.0, 30.0]])
-SINGLE_TAU = np.logspace(-12, 12, 13).astype(np.float32)
+TAU = np.concatenate([np.logspace(-20, 20, 9), [1e-3, 0.3, 3.0, 30.0]])
+SINGLE_TAU = np.logspace(-12, 12, 7).astype(np.float32)
 
 
 def slope_error(got, expected, tau) -> float:
@@ -112,7 +112,14 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+# The general path is the same code with the forward passes left in: long.
+NAMES = [
+    pytest.param(name, marks=pytest.mark.long) if name.endswith("general") else name
+    for name in CASES
+]
+
+
+@pytest.mark.parametrize("case", NAMES)
 def test_double_precision_is_exact_to_ten_digits(case):
     make, reference, supremum = CASES[case]
     complexity = make(jnp.float64)
@@ -125,7 +132,7 @@ def test_double_precision_is_exact_to_ten_digits(case):
             assert slope_error(slope, derivative, tau) < 1e-10, (name, tau)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", NAMES)
 def test_single_precision_is_exact_to_four_digits(case):
     make, reference, supremum = CASES[case]
     complexity = make(jnp.float32)
@@ -200,7 +207,7 @@ def test_black_box_around_a_reference_that_is_not_zero(dtype, tolerance, power):
             predcp.HalfCauchy(jnp.asarray(0.8, dtype)), complexity, False
         )
         program = jax.jit(jax.value_and_grad(prior.log_prob))
-        taus = np.logspace(-14, 6, 11) if dtype == "float64" else np.logspace(-12, 4, 9)
+        taus = np.logspace(-14, 6, 6) if dtype == "float64" else np.logspace(-12, 4, 5)
         for tau in taus:
             tau = float(np.asarray(tau, dtype))
             value, slope = program(jnp.asarray(tau, dtype))

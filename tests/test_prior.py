@@ -8,7 +8,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import scipy.integrate
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,14 +15,20 @@ from numpyro.contrib.control_flow import scan
 from numpyro.infer import MCMC, NUTS, Predictive
 
 import predcp
-from tests.catalogue import DESIGN, NOISE, SCALAR_MAPS, VECTOR_MAPS, coin, scaled
+from tests.catalogue import DESIGN, NOISE, SCALAR_MAPS, VECTOR_MAPS, coin, names, scaled
 from tests.oracle import PRIORS
 
 
-@pytest.mark.parametrize("map_name", SCALAR_MAPS)
+def priors_for(map_name):
+    """Every pi on one bounded and one unbounded map, the heaviest and the lightest on the others."""
+    chosen = PRIORS if map_name == "linear" else ("log-cauchy", "gamma")
+    return {name: PRIORS[name] for name in chosen}
+
+
+@pytest.mark.parametrize("map_name", names(SCALAR_MAPS))
 def test_density_integrates_to_the_cdf(map_name):
     complexity = SCALAR_MAPS[map_name]()
-    for name, pi in PRIORS.items():
+    for name, pi in priors_for(map_name).items():
         prior = predcp.ComplexityPrior(pi, complexity).log_scale()
         ends = np.asarray(prior.icdf(jnp.asarray([0.02, 0.3, 0.75, 0.98])))
         nodes, weights = np.polynomial.legendre.leggauss(60)
@@ -38,10 +43,10 @@ def test_density_integrates_to_the_cdf(map_name):
             np.testing.assert_allclose(mass, expected, atol=1e-8, err_msg=name)
 
 
-@pytest.mark.parametrize("map_name", SCALAR_MAPS)
+@pytest.mark.parametrize("map_name", names(SCALAR_MAPS))
 def test_cdf_runs_from_zero_to_one_and_quantiles_invert_it(map_name):
     complexity = SCALAR_MAPS[map_name]()
-    for pi in PRIORS.values():
+    for pi in priors_for(map_name).values():
         prior = predcp.ComplexityPrior(pi, complexity)
         assert prior.cdf(0.0) == 0.0
         ends = prior.log_scale().cdf(jnp.asarray([-1e7, 1e7]))
@@ -53,7 +58,7 @@ def test_cdf_runs_from_zero_to_one_and_quantiles_invert_it(map_name):
         np.testing.assert_allclose(prior.survival(tau), 1.0 - q, rtol=1e-10)
 
 
-@pytest.mark.parametrize("map_name", VECTOR_MAPS)
+@pytest.mark.parametrize("map_name", names(VECTOR_MAPS))
 def test_vectors_of_scales_invert_entry_by_entry(map_name):
     prior = predcp.ComplexityPrior(predcp.LogCauchy(0.5), VECTOR_MAPS[map_name]())
     size = prior.event_shape[0]
@@ -66,8 +71,10 @@ def test_vectors_of_scales_invert_entry_by_entry(map_name):
     assert np.all(np.isfinite(prior.log_prob(tau)))
 
 
-@pytest.mark.parametrize("map_name", ["linear", "coin", "logistic"])
-@pytest.mark.parametrize("pi", PRIORS)
+@pytest.mark.parametrize(
+    "map_name,pi",
+    [*(("linear", pi) for pi in PRIORS), ("coin", "log-cauchy"), ("logistic", "half-cauchy")],
+)
 def test_draws_have_the_distribution(map_name, pi):
     prior = predcp.ComplexityPrior(PRIORS[pi], SCALAR_MAPS[map_name]()).log_scale()
     draws = prior.sample(jax.random.key(5), (10_000,))
@@ -215,6 +222,7 @@ def test_rebuilding_a_prior_never_retraces():
     assert len(traces) == 1
 
 
+@pytest.mark.long
 def test_nuts_recovers_the_prior_through_log_scale():
     prior = predcp.ComplexityPrior(predcp.LogCauchy(0.5), SCALAR_MAPS["coin"]())
 
@@ -263,7 +271,7 @@ def test_a_model_with_local_scales_plates_and_scan():
     assert drawn["tau"].shape == (5,) and np.all(drawn["tau"] > 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(0.05, 5.0), st.floats(-3.0, 3.0), st.floats(0.1, 10.0), st.floats(-25.0, 25.0))
 def test_round_trip_and_monotonicity_hold_everywhere(scale, loc, noise, log_tau):
     prior = predcp.ComplexityPrior(
@@ -284,9 +292,3 @@ def test_outside_the_support_the_density_is_zero():
         predcp.ComplexityPrior(
             predcp.LogCauchy(jnp.ones(2)), predcp.LinearEvidence(jnp.ones((3, 2, 2)))
         )
-
-
-def test_density_agrees_with_scipy_quadrature_of_the_whole_line():
-    prior = predcp.ComplexityPrior(predcp.Gamma(0.2, 2.0), SCALAR_MAPS["logistic"]()).log_scale()
-    mass, _ = scipy.integrate.quad(lambda u: float(np.exp(prior.log_prob(u))), -300, 30, limit=500)
-    np.testing.assert_allclose(mass, 1.0, atol=1e-7)
