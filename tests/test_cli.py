@@ -223,6 +223,7 @@ def test_data_commands(predcp, tmp_path, yacht_address):
     assert json_lines(checked.stdout)[0]["intact"] is False
 
 
+@pytest.mark.long
 def test_the_demo_or_why_not(predcp):
     result = predcp("demo")
     try:
