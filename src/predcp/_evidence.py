@@ -15,8 +15,8 @@ from predcp._complexity import ScalarComplexity, concrete, extrapolated, floatin
 from predcp._special import log_minus_log1p
 
 _LOG_TWO = math.log(2.0)
-# logistic(a) is close to Phi(a sqrt(pi / 8)): a latent normal utility of this variance.
-_PROBIT_VARIANCE = 8.0 / math.pi
+# logistic(a) is close to Phi(a sqrt(pi / 8)): a latent normal utility of this scale.
+_PROBIT_SCALE = math.sqrt(8.0 / math.pi)
 
 
 class _GaussianEvidence(ScalarComplexity):
@@ -90,13 +90,50 @@ class LinearEvidence(_GaussianEvidence):
         kept = singular > cut * jnp.max(singular, axis=-1, keepdims=True)
         log_singular = jnp.log(jnp.where(kept, singular, 1.0))
         log_ratio = jnp.where(kept, 2.0 * log_singular, -jnp.inf) - 2.0 * jnp.log(scale)[..., None]
-        _require_moving("x", log_ratio)
+        require_moving("x", log_ratio)
         if concrete(log_ratio) and log_ratio.ndim == 1:
             log_ratio = log_ratio[np.isfinite(np.asarray(log_ratio))]
         self.log_ratio = log_ratio
 
 
-class LogisticEvidence(_GaussianEvidence):
+class RowEvidence(_GaussianEvidence):
+    """Evidence of a linear regression one row at a time, averaged over the rows.
+
+    `D(tau) = mean_n KL[N(0, s^2 + tau^2 sum_d lambda_d^2 x_nd^2) || N(0, s^2)]`, the form that
+    local scales leave cheap: no singular values, linear in the entries of x. `tau` is a
+    **standard deviation** here, `beta_d ~ N(0, lambda_d^2 tau^2)`.
+
+    **Arguments**
+    - `x`: design, shape (N, D).
+    - `local_scales`: `lambda`, shape (..., D) or a number; 1 when there are none.
+    - `noise_scale`: standard deviation of the response, a number.
+    """
+
+    power = 2.0
+
+    def __init__(self, x: Any, local_scales: Any = 1.0, noise_scale: Any = 1.0):
+        design = require_design("x", x)
+        if design.ndim != 2:
+            raise ValueError(f"x must have shape (N, D), got {design.shape}")
+        scales = require_positive("local_scales", local_scales).astype(design.dtype)
+        if scales.ndim and scales.shape[-1] not in (1, design.shape[1]):
+            raise ValueError(
+                f"local_scales must end in the {design.shape[1]} columns of x, got {scales.shape}"
+            )
+        noise = require_positive("noise_scale", noise_scale).astype(design.dtype)
+        scales = jnp.broadcast_to(scales, (*scales.shape[:-1], design.shape[1]))
+        variance = jnp.einsum("nd,...d->...n", design**2, scales**2)
+        present = variance > 0.0
+        log_variance = jnp.log(jnp.where(present, variance, 1.0)) - 2.0 * jnp.log(noise)
+        self.log_ratio = jnp.where(present, log_variance, -jnp.inf)
+        require_moving("x", self.log_ratio)
+
+    @property
+    def log_weight(self) -> float:  # type: ignore[override]
+        return -math.log(self.log_ratio.shape[-1])
+
+
+class LogisticEvidence(RowEvidence):
     """Evidence of logistic regression through its probit utility, averaged over the rows.
 
     `D(tau) = mean_n KL[N(0, 8/pi + tau^2 sum_d lambda_d^2 x_nd^2) || N(0, 8/pi)]`. The evidence of
@@ -108,26 +145,8 @@ class LogisticEvidence(_GaussianEvidence):
     - `local_scales`: `lambda`, shape (..., D) or a number; 1 when there are none.
     """
 
-    power = 2.0
-
     def __init__(self, x: Any, local_scales: Any = 1.0):
-        design = require_design("x", x)
-        if design.ndim != 2:
-            raise ValueError(f"x must have shape (N, D), got {design.shape}")
-        scales = require_positive("local_scales", local_scales).astype(design.dtype)
-        if scales.ndim and scales.shape[-1] not in (1, design.shape[1]):
-            raise ValueError(
-                f"local_scales must end in the {design.shape[1]} columns of x, got {scales.shape}"
-            )
-        scales = jnp.broadcast_to(scales, (*scales.shape[:-1], design.shape[1]))
-        variance = jnp.einsum("nd,...d->...n", design**2, scales**2) / _PROBIT_VARIANCE
-        present = variance > 0.0
-        self.log_ratio = jnp.where(present, jnp.log(jnp.where(present, variance, 1.0)), -jnp.inf)
-        _require_moving("x", self.log_ratio)
-
-    @property
-    def log_weight(self) -> float:  # type: ignore[override]
-        return -math.log(self.log_ratio.shape[-1])
+        super().__init__(x, local_scales, _PROBIT_SCALE)
 
 
 class CoefficientEvidence(ScalarComplexity):
@@ -155,7 +174,7 @@ class CoefficientEvidence(ScalarComplexity):
             noise**2 + count * intercept.astype(rows.dtype) ** 2
         )
         log_information = jnp.log(information)
-        _require_moving("x", log_information[..., None])
+        require_moving("x", log_information[..., None])
         self.log_information = log_information
 
     @property
@@ -173,7 +192,7 @@ class CoefficientEvidence(ScalarComplexity):
         return 0.5 * (log_kappa + _LOG_TWO - self.log_information)
 
 
-def _require_moving(name: str, log_ratio: Array) -> None:
+def require_moving(name: str, log_ratio: Array) -> None:
     """Refuse a design under which no scale changes any prediction."""
     if concrete(log_ratio) and not np.all(np.any(np.isfinite(np.asarray(log_ratio)), axis=-1)):
         raise ValueError(

@@ -1,0 +1,61 @@
+"""What a sampler hands back: draws, statistics of each step, and how long it took."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from predcp.linear._layout import Run
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of one posterior.
+
+    **Arguments**
+    - `values`: kept quantities, each `(chains, draws, ...)`.
+    - `statistics`: of each step, by ArviZ's names (`diverging`, `n_steps`, `lp`, ...).
+    - `max_depth`: of the trees, None for a sampler without trees.
+    - `seconds`: wall time without compilation, this posterior's share of it.
+    - `leapfrogs`: gradients of all chains, warm-up included.
+    """
+
+    values: PyTree
+    statistics: Mapping[str, np.ndarray]
+    max_depth: int | None
+    seconds: float
+    leapfrogs: int
+
+    @property
+    def divergences(self) -> float:
+        """Fraction of divergent steps."""
+        return float(np.mean(self.statistics["diverging"]))
+
+    @property
+    def depth_saturation(self) -> float:
+        """Fraction of steps cut short by the greatest depth."""
+        if self.max_depth is None:
+            return 0.0
+        return float(np.mean(self.statistics["n_steps"] >= 2**self.max_depth - 1))
+
+
+def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Draws]:
+    """One `Draws` a problem; the warm-up, and steps that only filled the last chunk, are cut."""
+    values, statistics = run.kept
+    count = statistics["n_steps"].shape[0]
+
+    def of(problem: int) -> Draws:
+        def part(leaf: np.ndarray) -> np.ndarray:
+            return leaf[problem, :, warmup : warmup + draws]
+
+        return Draws(
+            jax.tree.map(part, values),
+            jax.tree.map(part, statistics),
+            max_depth,
+            run.seconds / count,
+            int(statistics["n_steps"][problem].sum()),
+        )
+
+    return [of(problem) for problem in range(count)]

@@ -1,0 +1,173 @@
+"""The PredCP's divergence for a linear predictor, in closed form with analytic derivatives.
+
+`predcp.PredictiveComplexity` finds the same numbers for any model; these two maps are what a
+sampler evaluates a million times.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from predcp._check import require_design, require_positive
+from predcp._complexity import ScalarComplexity, as_float, extrapolated, floating_range
+from predcp._evidence import require_moving
+
+_LOG_TWO = math.log(2.0)
+
+
+def _divergence_series(terms: int) -> list[float]:
+    """Coefficients of `(h tanh h - log cosh h) / h^2` in powers of h^2, from those of tanh."""
+    tanh = [Fraction(1)]
+    for k in range(1, terms):
+        # tanh' = 1 - tanh^2, power by power.
+        square = sum(tanh[i] * tanh[k - 1 - i] for i in range(k))
+        tanh.append(-square / (2 * k + 1))
+    return [float(Fraction(2 * k + 1, 2 * k + 2) * c) for k, c in enumerate(tanh)]
+
+
+_SERIES = _divergence_series(14)
+# Where the series ends: its terms fall as (h / (pi / 2))^2k.
+_SMALL = 0.8
+
+
+def _log_divergence(log_a: Array) -> tuple[Array, Array, Array]:
+    """`log` of KL and of its slope in log a, of a coin with logit a from a fair one; and a."""
+    a = jnp.exp(log_a)
+    decay = jnp.exp(-a)
+    log_slope = 2.0 * log_a - a - 2.0 * jnp.log1p(decay)
+    small = a < _SMALL
+    squared = jnp.where(small, 0.25 * a * a, 0.0)
+    series = jnp.full_like(a, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        series = series * squared + coefficient
+    far = _LOG_TWO - jnp.log1p(decay) - a * decay / (1.0 + decay)
+    # One logarithm for both: below, a^2 / 4 is factored out so that it may underflow.
+    log_kl = jnp.log(jnp.where(small, series, far)) + jnp.where(
+        small, 2.0 * (log_a - _LOG_TWO), 0.0
+    )
+    return log_kl, log_slope, a
+
+
+@jax.custom_jvp
+def _coin_means(log_a: Float[Array, "..."], present: Array) -> tuple[Array, Array]:
+    """`log` of the sums of KL and of its slope over all coins; those not `present` stay fair."""
+    log_kl, log_slope, _ = _log_divergence(log_a)
+    return (
+        logsumexp(jnp.where(present, log_kl, -jnp.inf)),
+        logsumexp(jnp.where(present, log_slope, -jnp.inf)),
+    )
+
+
+@_coin_means.defjvp
+def _coin_means_jvp(primals, tangents):
+    (log_a, present), (log_a_dot, _) = primals, tangents
+    log_kl, log_slope, a = _log_divergence(log_a)
+    log_slope = jnp.where(present, log_slope, -jnp.inf)
+    value = logsumexp(jnp.where(present, log_kl, -jnp.inf))
+    slope = logsumexp(log_slope)
+    value_dot = jnp.sum(jnp.exp(log_slope - value) * log_a_dot)
+    share = jnp.exp(log_slope - slope)
+    slope_dot = jnp.sum(share * (2.0 - a * jnp.tanh(0.5 * a)) * log_a_dot)
+    return (value, slope), (value_dot, slope_dot)
+
+
+class LogisticPredictive(ScalarComplexity):
+    """The PredCP's divergence of a logistic regression from a fair coin.
+
+    `D(tau) = mean_s mean_n KL[Bernoulli(logistic(tau x_n . (lambda xi_s))) || Bernoulli(1/2)]`,
+    tau a **standard deviation**. At most log 2.
+
+    **Arguments**
+    - `x`: design, shape (N, D).
+    - `local_scales`: lambda, shape (D,) or a number.
+    - `draws`: xi, shape (S, D).
+    """
+
+    bounded = True
+
+    def __init__(self, x: Any, local_scales: Any, draws: Any):
+        self.products = _products(x, local_scales, draws)
+
+    @property
+    def cost(self) -> int:  # type: ignore[override]
+        return 4 * math.prod(self.products.shape)
+
+    def _parts(self) -> tuple[Array, Array]:
+        present = self.products != 0.0
+        return jnp.log(jnp.abs(jnp.where(present, self.products, 1.0))), present
+
+    def bind(self):
+        log_product, present = self._parts()
+        log_count = math.log(math.prod(self.products.shape))
+
+        def value_and_slope(log_tau):
+            value, slope = _coin_means(log_product + log_tau, present)
+            return value - log_count, slope - log_count
+
+        return extrapolated(value_and_slope, floating_range(log_product.dtype))
+
+    def guess(self, log_kappa):
+        # KL is below a^2 / 8, so the root is above the parabola's.
+        log_product, present = self._parts()
+        log_square = logsumexp(jnp.where(present, 2.0 * log_product, -jnp.inf))
+        log_square = log_square - math.log(math.prod(self.products.shape))
+        return 0.5 * (log_kappa + 3.0 * _LOG_TWO - log_square)
+
+    def _single_log_supremum(self):
+        _, present = self._parts()
+        return jnp.log(_LOG_TWO * jnp.mean(present, dtype=self.products.dtype))
+
+
+class GaussianPredictive(ScalarComplexity):
+    """The PredCP's divergence of a linear regression from its intercept alone.
+
+    `D(tau) = mean_s mean_n tau^2 (x_n . (lambda xi_s))^2 / (2 s^2)`, tau a **standard deviation**.
+
+    **Arguments**: `x`, `local_scales`, `draws` as in `LogisticPredictive`; `noise_scale`, s.
+    """
+
+    def __init__(self, x: Any, local_scales: Any, draws: Any, noise_scale: Any = 1.0):
+        products = _products(x, local_scales, draws)
+        noise = require_positive("noise_scale", noise_scale).astype(products.dtype)
+        # Squares of the products in units of the largest: they must not overflow.
+        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(products)))
+        unit = jnp.where(largest > 0.0, largest, 1.0)
+        mean_square = jnp.log(jnp.mean((products / unit) ** 2)) + 2.0 * jnp.log(unit)
+        self.log_curvature = mean_square - _LOG_TWO - 2.0 * jnp.log(noise)
+
+    def bind(self):
+        def evaluate(log_tau):
+            log_kappa = 2.0 * log_tau + self.log_curvature
+            return log_kappa, jnp.full_like(log_kappa, _LOG_TWO)
+
+        return evaluate
+
+    def guess(self, log_kappa):
+        return 0.5 * (log_kappa - self.log_curvature)
+
+
+def _products(x: Any, local_scales: Any, draws: Any) -> Float[Array, "draws rows"]:
+    """`x_n . (lambda xi_s)`: what one unit of the scale does to each prediction."""
+    design = require_design("x", x)
+    noise = as_float(draws)
+    if design.ndim != 2:
+        raise ValueError(f"x must have shape (N, D), got {design.shape}")
+    if noise.ndim != 2 or noise.shape[1] != design.shape[1]:
+        raise ValueError(
+            f"draws must have shape (S, D) with the {design.shape[1]} columns of x, got {noise.shape}"
+        )
+    scales = require_positive("local_scales", local_scales).astype(design.dtype)
+    if scales.ndim > 1 or (scales.ndim == 1 and scales.shape[0] != design.shape[1]):
+        raise ValueError(
+            f"local_scales must be a number or have the {design.shape[1]} columns of x, "
+            f"got {scales.shape}"
+        )
+    products = (noise.astype(design.dtype) * scales) @ design.T
+    present = jnp.where(products == 0.0, -jnp.inf, 0.0).reshape(-1)
+    require_moving("x", present)
+    return products
