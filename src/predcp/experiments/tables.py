@@ -37,6 +37,7 @@ def table1() -> list[Cell]:
         "draws": 1000,
         "target_acceptance": 0.8,
         "max_depth": 10,
+        "longer": 4,
     }
     inferences: dict[str, dict[str, Setting]] = {"nuts": nuts, "vi": {"draws": 1000}}
     return [

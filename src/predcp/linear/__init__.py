@@ -1,8 +1,8 @@
 """Linear and logistic regression with horseshoe-type local scales under complexity priors."""
 
 from predcp.linear._draws import Draws
+from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._models import linear_regression, logistic_regression
-from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
     CoefficientPrior,
@@ -18,6 +18,7 @@ from predcp.linear._priors import (
     as_coefficient_prior,
 )
 from predcp.linear._target import Target
+from predcp.linear._vi import MeanField
 
 __all__ = [
     "CoefficientPrior",
@@ -27,8 +28,10 @@ __all__ = [
     "GivenFunction",
     "GivenScale",
     "HalfCauchyScale",
+    "Hmc",
     "Horseshoe",
     "LogisticPredictive",
+    "MeanField",
     "Nuts",
     "Predictive",
     "RegularisedHorseshoe",
