@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 from numpyro.infer.hmc import hmc
 
+from predcp.experiments._convergence import rank_normalised_rhat
 from predcp.linear._draws import Draws, unpack
 from predcp.linear._exchange import exchanged
 from predcp.linear._layout import Layout, Program, Progress, run
@@ -22,6 +24,8 @@ class _Hamiltonian:
     **Arguments**
     - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the latter.
     - `exchanges`: proposals, after each step, to exchange the roles of two correlated columns.
+    - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
+        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
     - `layout`: see `predcp.linear.Layout`; `chunk`: steps between two reports of progress.
     """
 
@@ -31,6 +35,9 @@ class _Hamiltonian:
     target_acceptance: float = 0.8
     seed: int = 0
     exchanges: int = 0
+    max_draws: int | None = None
+    monitor: tuple[str, ...] | None = None
+    rhat: float = 1.01
     layout: Layout = "auto"
     chunk: int = 100
 
@@ -42,6 +49,8 @@ class _Hamiltonian:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.exchanges < 0:
             raise ValueError(f"exchanges must be at least 0, got {self.exchanges}")
+        if self.max_draws is not None and self.max_draws < self.draws:
+            raise ValueError(f"max_draws must be at least draws, got {self.max_draws}")
         if not 0.0 < self.target_acceptance < 1.0:
             raise ValueError(
                 f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}"
@@ -49,13 +58,38 @@ class _Hamiltonian:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, in order."""
+        # Neither the seed nor the layout nor when to stop changes the program of one chain.
+        name = replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
         calls = -(-(self.warmup + self.draws) // self.chunk)
-        # Neither the seed nor the layout changes the program of one chain.
-        name = replace(self, seed=0, layout="auto", chains=1)
         sampled = run(
-            self._program, name, target, self.chains, calls, self.seed, self.layout, progress
+            self._program,
+            name,
+            target,
+            self.chains,
+            calls,
+            self.seed,
+            self.layout,
+            progress,
+            self._wanted,
         )
         return unpack(sampled, self.warmup, self.draws, self._max_depth)
+
+    def _wanted(self, kept: Any) -> int:
+        """How many more chunks: as many as were kept, if the chains have not mixed."""
+        values, statistics = kept
+        held = statistics["n_steps"].shape[2] - self.warmup
+        if self.max_draws is None or held >= self.max_draws:
+            return 0
+        names = tuple(values) if self.monitor is None else self.monitor
+        # Of several problems the worst decides: a GPU carries the others along for nothing.
+        worst = max(
+            float(np.max(rank_normalised_rhat(problem[:, self.warmup :])))
+            for monitored in names
+            for problem in values[monitored]
+        )
+        if worst <= self.rhat:
+            return 0
+        return -(-min(held, self.max_draws - held) // self.chunk)
 
     @property
     def _max_depth(self) -> int | None:
@@ -145,18 +179,22 @@ class Hmc(_Hamiltonian):
     and three halves of that, so that no frequency is met twice.
 
     **Arguments**
-    - `trajectory`: its mean length.
+    - `trajectory`: its mean length; `max_steps`: at most so many gradients, so that one chain
+        with a small step does not keep the others waiting.
     - `exchanges`: proposals, after each step, to exchange the roles of two correlated columns.
     - the others as for `Nuts`.
     """
 
     trajectory: float = 0.5 * math.pi
+    max_steps: int = 64
     exchanges: int = 10
 
     _algorithm = "HMC"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
         if not self.trajectory > 0.0:
             raise ValueError(f"trajectory must be positive, got {self.trajectory}")
 
@@ -165,4 +203,6 @@ class Hmc(_Hamiltonian):
 
     def _prepared(self, state: Any, key: Array) -> Any:
         length = self.trajectory * jax.random.uniform(key, (), minval=0.5, maxval=1.5)
-        return state._replace(trajectory_length=length)
+        # Half a step less than the limit: its number of steps is rounded up.
+        longest = (self.max_steps - 0.5) * state.adapt_state.step_size
+        return state._replace(trajectory_length=jnp.minimum(length, longest))

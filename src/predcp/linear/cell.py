@@ -24,9 +24,6 @@ from predcp.linear._scores import convergence, scores
 from predcp.linear._target import Target
 from predcp.linear._vi import MeanField
 
-# Above this R-hat of a test probability a cell is run again, so many times as long.
-_RHAT_LIMIT = 1.01
-
 
 def run(cell: Cell, context: Context) -> Result:
     """Fit one split."""
@@ -34,43 +31,28 @@ def run(cell: Cell, context: Context) -> Result:
 
 
 def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
-    """Fit splits of one data set, prior, inference and settings; on a GPU in one program.
+    """Fit splits of one data set, prior, inference and settings in one program.
 
-    Splits whose chains have not mixed are run again with `longer` times the steps, once; what
-    has still not mixed then is reported as it is.
+    With the setting `max_draws` chains that have not mixed are run longer, up to so many draws;
+    what has still not mixed then is reported as it is.
     """
     splits = [cell_split(cell, context) for cell in cells]
     for split, cell in zip(splits, cells):
         if split.train.task != "binary":
             raise ValueError(f"logistic needs two classes, {cell.data} is {split.train.task}")
-    first = cells[0]
-    draws = _sample(first, splits, 1)
-    results = [_result(*pair, 1) for pair in zip(draws, splits)]
-    longer = int(str(first.settings.get("longer", 1)))
-    late = [
-        number
-        for number, result in enumerate(results)
-        if longer > 1 and not result.convergence.get("rhat_max", 1.0) <= _RHAT_LIMIT
-    ]
-    if late:
-        again = _sample(first, [splits[number] for number in late], longer)
-        for number, more in zip(late, again):
-            results[number] = _result(more, splits[number], longer)
-        draws = [again[late.index(i)] if i in late else draws[i] for i in range(len(draws))]
-    if not context.keep_posterior:
-        return results
-    return [replace(r, posterior=d.values) for r, d in zip(results, draws)]
+    draws = _sample(cells[0], splits)
+    return [_result(*pair, context.keep_posterior) for pair in zip(draws, splits)]
 
 
-def _result(draws: Draws, split: Split, longer: int) -> Result:
+def _result(draws: Draws, split: Split, keep: bool) -> Result:
     test = scores(draws.values["test_logits"], split.test.target)
     train = scores(draws.values["train_logits"], split.train.target)
-    figures = convergence(draws) | {"longer": float(longer), "sampling_seconds": draws.seconds}
-    return Result({"test": test, "train": train}, figures, None)
+    figures = convergence(draws) | {"sampling_seconds": draws.seconds}
+    return Result({"test": test, "train": train}, figures, draws.values if keep else None)
 
 
-def _sample(cell: Cell, splits: Sequence[Split], longer: int) -> list[Draws]:
-    method = inference(cell, longer)
+def _sample(cell: Cell, splits: Sequence[Split]) -> list[Draws]:
+    method = inference(cell)
     prior = coefficient_prior(cell)
     if cell.inference == "vi" and isinstance(prior, LocalScales):
         # A mean-field fit depends on its coordinates, and the paper's are Stan's.
@@ -89,14 +71,14 @@ def _sample(cell: Cell, splits: Sequence[Split], longer: int) -> list[Draws]:
     return method.sample(target)
 
 
-def inference(cell: Cell, longer: int = 1) -> Hmc | Nuts | MeanField:
+def inference(cell: Cell) -> Hmc | Nuts | MeanField:
     """What a cell's `inference` and settings ask for."""
     settings: dict[str, Any] = dict(cell.settings)
-    for name in ("complexity_draws", "intercept", "longer", "target", "missing", "sha256"):
+    for name in ("complexity_draws", "intercept", "target", "missing", "sha256"):
         settings.pop(name, None)
     if cell.inference in ("nuts", "mcmc"):
-        made = (Nuts if cell.inference == "nuts" else Hmc)(seed=cell.seed, **settings)
-        return replace(made, warmup=longer * made.warmup, draws=longer * made.draws)
+        sampler = Nuts if cell.inference == "nuts" else Hmc
+        return sampler(seed=cell.seed, monitor=("test_logits",), **settings)
     if cell.inference in ("vi", "vi-converged"):
         rule = "advi" if cell.inference == "vi" else "converged"
         return MeanField(seed=cell.seed, rule=rule, **settings)
