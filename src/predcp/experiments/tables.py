@@ -39,7 +39,7 @@ def table1() -> list[Cell]:
         "chains": 4,
         "warmup": 1000,
         "draws": 1000,
-        "max_draws": 16_000,
+        "max_draws": 8000,
         "target_acceptance": 0.9,
         "exchanges": 20,
     }

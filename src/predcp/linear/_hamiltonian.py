@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 from numpyro.infer.hmc import hmc
 
-from predcp.experiments._convergence import rank_normalised_rhat
+from predcp._chains import rank_normalised_rhat
 from predcp.linear._draws import Draws, unpack
 from predcp.linear._exchange import exchanged
 from predcp.linear._layout import Layout, Program, Progress, run

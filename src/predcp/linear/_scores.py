@@ -3,9 +3,8 @@
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
+from predcp._chains import rank_normalised_rhat
 from predcp.linear._draws import Draws
-
-from predcp.experiments._convergence import rank_normalised_rhat  # isort: skip
 
 
 def scores(logits: np.ndarray, target: np.ndarray) -> dict[str, float]:
