@@ -7,11 +7,10 @@ thousands of parameters costs more than the sampling: figures with and without i
 
 import argparse
 import json
-import multiprocessing
 import os
 import statistics
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -29,7 +28,7 @@ from numpyro.infer.util import log_density
 
 import predcp
 from benchmarks import stan_programs
-from benchmarks.stan_programs import Run
+from benchmarks.stan_programs import Run, apart
 from predcp.data import Standardiser, load_split
 from predcp.experiments._environment import environment
 
@@ -211,14 +210,10 @@ def compare(name: str, prior: str, settings: Settings, gradients: int) -> dict[s
     """Both sides on one data set under one prior, in turns."""
     data = problem(name, DRAWS[name])
     ours = {"microseconds_a_gradient": round(1e6 * our_gradient_seconds(prior, data, gradients), 2)}
-    # A process of its own: Stan's workers are forks, which a running JAX does not survive.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        short = min(30, settings.draws)
-        timed = pool.submit(stan_programs.gradient_seconds, prior, data, short, short).result()
-        run = sample_ours(data, prior, settings)
-        ours |= figures(run, settings)
-        options = asdict(settings)
-        their_run = pool.submit(stan_programs.sample, prior, data, **options).result()
+    short = min(100, settings.draws)
+    timed = apart("gradient_seconds", prior, data, warmup=short, draws=short)
+    ours |= figures(sample_ours(data, prior, settings), settings)
+    their_run = Run(**apart("sample", prior, data, **asdict(settings)))
     theirs = {
         # From a short run of its sampler: seconds of sampling over leapfrog steps, no output.
         "microseconds_a_gradient": round(1e6 * timed["gradient"], 2),

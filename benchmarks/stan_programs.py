@@ -5,11 +5,14 @@ replaced by the file here.
 """
 
 import contextlib
+import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +109,32 @@ def gradient_seconds(
     return {"gradient": (without - a_draw) / steps, "draw": a_draw, "steps": steps}
 
 
+def apart(work: str, prior: str, data: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """The results of "sample" or "gradient_seconds" by name, computed in a process of its own.
+
+    PyStan's workers are forks, which a process in which JAX runs should not have.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        job = {"work": work, "prior": prior, "options": options}
+        Path(folder, "job.json").write_text(json.dumps(job))
+        np.savez(Path(folder, "data.npz"), **data)
+        command = [sys.executable, "-m", "benchmarks.stan_programs", folder]
+        subprocess.run(command, check=True, cwd=FOLDER.parent)
+        with np.load(Path(folder, "result.npz")) as result:
+            return {name: array if array.ndim else array.item() for name, array in result.items()}
+
+
+def _work(folder: Path) -> None:
+    job = json.loads((folder / "job.json").read_text())
+    with np.load(folder / "data.npz") as arrays:
+        data = {name: array if array.ndim else array.item() for name, array in arrays.items()}
+    if job["work"] == "sample":
+        result = asdict(sample(job["prior"], data, **job["options"]))
+    else:
+        result = gradient_seconds(job["prior"], data, **job["options"])
+    np.savez(folder / "result.npz", **result)
+
+
 def _fit(model: Any, chains: int, warmup: int, draws: int, **options: Any) -> Any:
     import httpstan.cache
 
@@ -140,3 +169,7 @@ def quiet():
             for descriptor, original in zip((1, 2), kept):
                 os.dup2(original, descriptor)
                 os.close(original)
+
+
+if __name__ == "__main__":
+    _work(Path(sys.argv[1]))
