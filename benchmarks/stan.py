@@ -7,10 +7,10 @@ thousands of parameters costs more than the sampling: figures with and without i
 
 import argparse
 import json
+import math
 import os
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,11 +19,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from jax import lax
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-from numpyro.infer.hmc import hmc
 from numpyro.infer.util import log_density
 
 import predcp
@@ -31,6 +28,17 @@ from benchmarks import stan_programs
 from benchmarks.stan_programs import Run, apart
 from predcp.data import Standardiser, load_split
 from predcp.experiments._environment import environment
+from predcp.linear import (
+    CoefficientPrior,
+    Evidence,
+    GivenFunction,
+    HalfCauchyScale,
+    Hmc,
+    LogisticPredictive,
+    Nuts,
+    Target,
+    logistic_regression,
+)
 
 OUTPUT = Path(__file__).parent / "results" / "stan.json"
 DRAWS = {"breast": 10, "colon": 10, "allaml": 1}
@@ -61,98 +69,73 @@ def with_noise(x: np.ndarray, y: np.ndarray, draws: int) -> dict[str, Any]:
     return {"N": len(x), "D": x.shape[1], "X": x, "y": y, "S": draws, "noise": noise}
 
 
-def log_scale_prior(prior: str, data: dict[str, Any], local: jax.Array, normalize: bool = True):
-    """The prior of log tau given the local scales."""
+def prior_of(
+    prior: str, data: dict[str, Any], normalize: bool = True, **coordinates: Any
+) -> CoefficientPrior:
+    """The library's prior with the noise that Stan sees."""
     if prior == "half_cauchy":
-        to_log = dist.transforms.ExpTransform().inv
-        return dist.TransformedDistribution(dist.HalfCauchy(1.0), to_log)
+        return HalfCauchyScale(**coordinates)
     if prior == "ecp":
-        complexity = predcp.LogisticEvidence(data["X"], local)
-    else:
-        complexity = predcp.PredictiveComplexity(
-            likelihood=lambda beta, x: dist.Bernoulli(logits=x @ beta),
-            parameters=lambda tau, unit: tau * local * unit,
-            reference=jnp.zeros(data["D"]),
-            x=data["X"],
-            draws=data["noise"],
+        return Evidence(**coordinates)
+    noise = jnp.asarray(data["noise"], float)
+
+    def scale(x: jax.Array, local: jax.Array) -> predcp.ComplexityPrior:
+        return predcp.ComplexityPrior(
+            predcp.LogCauchy(1.0), LogisticPredictive(x, local, noise), normalize
         )
-    return predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity, normalize).log_scale()
 
-
-def model(prior: str, data: dict[str, Any], normalize: bool = True) -> None:
-    """The NumPyro model that the Stan programs are the peers of."""
-    with numpyro.plate("features", data["D"]):
-        local = numpyro.sample("lambda", dist.HalfCauchy(1.0))
-        xi = numpyro.sample("xi", dist.Normal())
-    log_tau = numpyro.sample("log_tau", log_scale_prior(prior, data, local, normalize))
-    beta = jnp.exp(log_tau) * local * xi
-    numpyro.sample("y", dist.Bernoulli(logits=data["X"] @ beta).to_event(1), obs=data["y"])
+    return GivenFunction(scale, **coordinates)
 
 
 def our_log_density(prior: str, data: dict[str, Any], normalize: bool = True):
     """The log density of (log lambda, xi, log tau), the unconstrained space of the programs."""
-    data = {name: jnp.asarray(value) if np.ndim(value) else value for name, value in data.items()}
-    size = data["D"]
+    x, y, size = jnp.asarray(data["X"], float), jnp.asarray(data["y"]), data["D"]
+    # In Stan's own coordinates.
+    chosen = prior_of(prior, data, normalize, coordinates="log", centring=0.0)
 
     def log_density_at(flat: jax.Array) -> jax.Array:
         log_local = flat[:size]
         sites = {"lambda": jnp.exp(log_local), "xi": flat[size:-1], "log_tau": flat[-1]}
-        value, _ = log_density(model, (prior, data, normalize), {}, sites)
+        options = {"prior": chosen, "intercept": False}
+        value, _ = log_density(logistic_regression, (x, y), options, sites)
         return value + log_local.sum()
 
     return log_density_at
 
 
-def sample_ours(data: dict[str, Any], prior: str, settings: Settings) -> Run:
-    """Draws, seconds and leapfrog steps of NumPyro's NUTS, one chain a thread and core."""
-    log_density_at = our_log_density(prior, data)
-    start, step = hmc(lambda flat: -log_density_at(flat), algo="NUTS")
-
-    def advance(state, _):
-        state = step(state)
-        return state, (state.z, state.potential_energy, state.num_steps, state.diverging)
-
-    def warm_up(key):
-        key_place, key_chain = jax.random.split(key)
-        # As Stan does.
-        place = jax.random.uniform(key_place, (2 * data["D"] + 1,), minval=-2.0, maxval=2.0)
-        state = start(
-            place,
-            settings.warmup,
-            target_accept_prob=settings.target_acceptance,
-            max_tree_depth=settings.depth,
-            rng_key=key_chain,
-        )
-        return lax.fori_loop(0, settings.warmup, lambda _, state: step(state), state)
-
-    def draw(state):
-        return lax.scan(advance, state, None, length=settings.draws)[1]
-
-    keys = jax.random.split(jax.random.key(settings.seed), settings.chains)
-    compiled_warm_up = jax.jit(warm_up).lower(keys[0]).compile()
-    compiled_draw = jax.jit(draw).lower(jax.eval_shape(warm_up, keys[0])).compile()
-
-    def chain(key):
-        begin = time.perf_counter()
-        state = jax.block_until_ready(compiled_warm_up(key))
-        middle = time.perf_counter()
-        drawn = [np.asarray(array) for array in compiled_draw(state)]
-        return drawn, middle - begin, time.perf_counter() - middle
-
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
-        chains = list(pool.map(chain, keys))
-    wall = time.perf_counter() - begin
-    places, energies, steps, divergent = zip(*(drawn for drawn, _, _ in chains))
-    return Run(
-        log_tau=np.stack([place[:, -1] for place in places]),
-        log_density=-np.stack(energies),
-        leapfrogs=np.stack(steps),
-        divergent=np.stack(divergent),
-        wall_seconds=wall,
-        warmup_seconds=np.array([seconds for _, seconds, _ in chains]),
-        sampling_seconds=np.array([seconds for _, _, seconds in chains]),
+def sample_ours(data: dict[str, Any], prior: str, settings: Settings, sampler: str) -> Run:
+    """The library's sampler as its users get it: its coordinates, JAX's precision, chains on cores."""
+    shared = {
+        "chains": settings.chains,
+        "warmup": settings.warmup,
+        "draws": settings.draws,
+        "target_acceptance": settings.target_acceptance,
+        "seed": settings.seed,
+    }
+    method = Hmc(**shared) if sampler == "hmc" else Nuts(**shared, max_depth=settings.depth)
+    target = Target(
+        logistic_regression,
+        (jnp.asarray(data["X"], float), jnp.asarray(data["y"])),
+        {"prior": prior_of(prior, data), "intercept": False},
+        keep=_log_tau,
+        centre={"log_tau": -math.log(data["D"])},
     )
+    (draws,) = method.sample(target)
+    cores = min(settings.chains, os.cpu_count() or 1)
+    return Run(
+        log_tau=draws.values.astype(float),
+        log_density=draws.statistics["lp"].astype(float),
+        leapfrogs=draws.statistics["n_steps"],
+        divergent=draws.statistics["diverging"],
+        wall_seconds=draws.seconds,
+        # Warm-up and sampling together: the cores are busy from beginning to end.
+        warmup_seconds=np.zeros(settings.chains),
+        sampling_seconds=np.full(settings.chains, draws.seconds * cores / settings.chains),
+    )
+
+
+def _log_tau(sites: dict[str, jax.Array], *data: jax.Array) -> jax.Array:
+    return sites["log_tau"]
 
 
 def our_gradient_seconds(prior: str, data: dict[str, Any], count: int) -> float:
@@ -188,7 +171,6 @@ def figures(run: Run, settings: Settings, gradient_seconds: float | None = None)
     result: dict[str, Any] = {
         "wall_seconds": round(run.wall_seconds, 3),
         "core_seconds": round(float(busy.sum()), 3),
-        "microseconds_a_leapfrog": round(1e6 * float(run.sampling_seconds.sum() / steps.sum()), 2),
         "leapfrogs_an_iteration": round(float(run.leapfrogs.mean()), 1),
         "at_greatest_depth": round(float(np.mean(run.leapfrogs >= 2**settings.depth - 1)), 4),
         "divergent": round(float(run.divergent.mean()), 4),
@@ -206,13 +188,18 @@ def figures(run: Run, settings: Settings, gradient_seconds: float | None = None)
     return result
 
 
-def compare(name: str, prior: str, settings: Settings, gradients: int) -> dict[str, Any]:
+def compare(
+    name: str, prior: str, settings: Settings, gradients: int, samplers: list[str]
+) -> dict[str, Any]:
     """Both sides on one data set under one prior, in turns."""
     data = problem(name, DRAWS[name])
-    ours = {"microseconds_a_gradient": round(1e6 * our_gradient_seconds(prior, data, gradients), 2)}
+    gradient = round(1e6 * our_gradient_seconds(prior, data, gradients), 2)
     short = min(100, settings.draws)
     timed = apart("gradient_seconds", prior, data, warmup=short, draws=short)
-    ours |= figures(sample_ours(data, prior, settings), settings)
+    ours = {
+        sampler: figures(sample_ours(data, prior, settings, sampler), settings)
+        for sampler in samplers
+    }
     their_run = Run(**apart("sample", prior, data, **asdict(settings)))
     theirs = {
         # From a short run of its sampler: seconds of sampling over leapfrog steps, no output.
@@ -224,16 +211,19 @@ def compare(name: str, prior: str, settings: Settings, gradients: int) -> dict[s
         "rows": data["N"],
         "columns": data["D"],
         "draws": data["S"] if prior == "predcp" else None,
+        "microseconds_a_gradient": {"ours": gradient, "stan": theirs["microseconds_a_gradient"]},
         "ours": ours,
         "stan": theirs,
         "times_faster": {
-            "a_gradient": _ratio(theirs, ours, "microseconds_a_gradient"),
-            "effective_draws_a_wall_second": _ratio(
-                ours["log_tau"], theirs["log_tau"], "effective_draws_a_wall_second"
-            ),
-            "effective_draws_a_core_second": _ratio(
-                ours["log_tau"], theirs["log_tau"], "effective_draws_a_core_second"
-            ),
+            "a_gradient": round(theirs["microseconds_a_gradient"] / gradient, 2),
+            **{
+                f"{sampler}, {quantity}, a {second} second": _ratio(
+                    ours[sampler][quantity], theirs[quantity], f"effective_draws_a_{second}_second"
+                )
+                for sampler in samplers
+                for quantity in ("log_tau", "log_density")
+                for second in ("wall", "core")
+            },
         },
     }
 
@@ -252,13 +242,15 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=Settings.draws)
     parser.add_argument("--depth", type=int, default=Settings.depth)
     parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--samplers", nargs="+", choices=["hmc", "nuts"], default=["hmc", "nuts"])
+    parser.add_argument("--double", action="store_true", help="ours in double precision too")
     parser.add_argument("--gradients", type=int, default=1000, help="in our timed loop")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     # One core a chain, as Stan has; read when JAX starts.
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", options.double)
     settings = Settings(
         options.chains,
         options.warmup,
@@ -270,10 +262,13 @@ def main() -> None:
     for package in ("pystan", "httpstan"):
         described["versions"][package] = metadata.version(package)
     results: dict[str, Any] = {"environment": described, "settings": asdict(settings)}
+    results["precision"] = "double" if options.double else "ours single, Stan double"
     for name in options.data:
         for prior in options.priors:
             print(f"{name} {prior} ...", flush=True)
-            results[f"{name} {prior}"] = compare(name, prior, settings, options.gradients)
+            results[f"{name} {prior}"] = compare(
+                name, prior, settings, options.gradients, options.samplers
+            )
             print(json.dumps(results[f"{name} {prior}"], indent=2), flush=True)
             # What is measured is kept if a later one is stopped.
             options.output.parent.mkdir(exist_ok=True)

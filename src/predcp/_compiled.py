@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import jax
@@ -16,9 +17,13 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         program = jax.jit(method, static_argnums=static)
+        described = signature(method)
 
         @wraps(method)
-        def call(self, *arguments: Any) -> Any:
+        def call(self, *arguments: Any, **keywords: Any) -> Any:
+            if keywords:
+                # Static arguments are known by their position.
+                arguments = described.bind(self, *arguments, **keywords).args[1:]
             if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self, arguments))):
                 return method(self, *arguments)
             return program(self, *arguments)

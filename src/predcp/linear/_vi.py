@@ -41,8 +41,11 @@ class _Objective(NamedTuple):
     dimension: int
 
     def elbo(self, q: _Normal, key: Array, draws: int) -> Array:
-        noise = jax.random.normal(key, (draws, self.dimension), q.mean.dtype)
-        values = jax.lax.map(lambda e: self.log_joint(q.mean + jnp.exp(q.log_sd) * e), noise)
+        def one(key: Array) -> Array:
+            noise = jax.random.normal(key, (self.dimension,), q.mean.dtype)
+            return self.log_joint(q.mean + jnp.exp(q.log_sd) * noise)
+
+        values = jax.lax.map(one, jax.random.split(key, draws))
         entropy = jnp.sum(q.log_sd) + 0.5 * self.dimension * (1.0 + math.log(2.0 * math.pi))
         # Stan drops draws without a density, as long as some are left.
         finite = jnp.isfinite(values)
@@ -124,14 +127,15 @@ class MeanField:
         else:
             # Narrow at first: a wide start lets heavy tails throw the first steps far away.
             q, steps = self._converged(objective, q._replace(log_sd=q.log_sd - 2.0), key_fit)
-        noise = jax.random.normal(key_draw, (self.draws, start.size), start.dtype)
-        positions = q.mean + jnp.exp(q.log_sd) * noise
 
-        def one(theta: Array):
-            return target.kept(unravel(theta), *data), objective.log_joint(theta)
+        def one(key: Array):
+            # Noise is made where it is used: all of it at once would be gigabytes.
+            noise = jax.random.normal(key, start.shape, start.dtype)
+            theta = q.mean + jnp.exp(q.log_sd) * noise
+            log_q = jnp.sum(-0.5 * noise**2 - q.log_sd - 0.5 * math.log(2.0 * math.pi))
+            return target.kept(unravel(theta), *data), objective.log_joint(theta), log_q
 
-        kept, lp = jax.lax.map(one, positions)
-        log_q = jnp.sum(-0.5 * noise**2 - q.log_sd - 0.5 * math.log(2.0 * math.pi), axis=-1)
+        kept, lp, log_q = jax.lax.map(one, jax.random.split(key_draw, self.draws))
         elbo = objective.elbo(q, key_elbo, _ELBO_DRAWS)
         return kept, {"lp": lp, "log_q": log_q}, steps, elbo
 
