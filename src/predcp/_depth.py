@@ -15,7 +15,12 @@ from predcp._compiled import compiled
 from predcp._complexity import Complexity, concrete, extrapolated, floating_range
 from predcp._displacement import displacement
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import Member, abstract_members, log_mean, members
+from predcp._divergences._divergence import (
+    Member,
+    abstract_members,
+    coordinates_of,
+    log_mean_and_elasticity,
+)
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate, invert
@@ -165,7 +170,7 @@ class DepthComplexity(Complexity):
         return abstract_members(self.likelihood, jax.ShapeDtypeStruct(shape, self.weights.dtype))
 
     def _coordinates(self, outputs: Array) -> list[dict[str, Array]]:
-        return [member.coordinates for member in members(self.likelihood(outputs))]
+        return coordinates_of(self.likelihood, outputs)
 
     def _normalized(self, hidden: Array) -> Array:
         if self.normalize is None:
@@ -250,10 +255,7 @@ class DepthComplexity(Complexity):
                     rules, reference, directions, sizes, velocities
                 )
             ]
-            return (
-                log_mean(values, found, self.weights.shape[0], keep),
-                log_mean(slopes, found, self.weights.shape[0], keep),
-            )
+            return log_mean_and_elasticity(values, slopes, found, self.weights.shape[0], keep)
 
         return extrapolated(evaluate, 2.0 * limit), advance
 

@@ -46,17 +46,17 @@ class _GaussianEvidence(ScalarComplexity):
         # Beyond this every direction is at its power law to all digits.
         half_width = floating_range(log_ratio.dtype) + jnp.max(jnp.abs(log_ratio)) / self.power
 
-        def value_and_slope(log_tau):
+        def value_and_elasticity(log_tau):
             log_v = self.power * log_tau + log_ratio
             value = jnp.where(present, log_minus_log1p(log_v), -jnp.inf)
             slope = jnp.where(present, 2.0 * log_v - softplus(log_v), -jnp.inf)
-            shift = self.log_weight - _LOG_TWO
+            total = logsumexp(value)
             return (
-                logsumexp(value) + shift,
-                logsumexp(slope) + shift + math.log(self.power),
+                total + self.log_weight - _LOG_TWO,
+                logsumexp(slope) - total + math.log(self.power),
             )
 
-        return extrapolated(value_and_slope, jax.lax.stop_gradient(half_width))
+        return extrapolated(value_and_elasticity, jax.lax.stop_gradient(half_width))
 
     def guess(self, log_kappa):
         # v - log(1 + v) is below both v^2 / 2 and v, so the root is above both of theirs.

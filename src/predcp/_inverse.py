@@ -71,12 +71,16 @@ def _newton(
 
     def advance(state: _State) -> _State:
         log_kappa, log_elasticity = evaluate(state.log_tau)
-        residual = _straighten(log_kappa, log_supremum) - target
+        psi = _straighten(log_kappa, log_supremum)
+        residual = psi - target
         above = residual > 0.0
         low = jnp.where(above, state.low, state.log_tau)
         high = jnp.where(above, state.log_tau, state.high)
-        step = -residual / _steepness(log_kappa, log_elasticity, log_supremum)
-        newton = state.log_tau + step
+        steepness = _steepness(log_kappa, log_elasticity, log_supremum)
+        # Rates that are exponentials make psi one too: far above the root its log is straighter.
+        overshot = (target > 1.0) & (psi > 4.0 * target)
+        down = jnp.log(jnp.where(overshot, target / psi, 1.0)) * psi
+        newton = state.log_tau + jnp.where(overshot, down, -residual) / steepness
         bracketed = jnp.isfinite(low) & jnp.isfinite(high)
         middle = jnp.where(
             bracketed,
