@@ -84,16 +84,21 @@ class LinearEvidence(_GaussianEvidence):
     def __init__(self, x: Any, noise_scale: Any = 1.0):
         design = require_design("x", x, scalar=True)
         scale = require_positive("noise_scale", noise_scale).astype(design.dtype)
-        singular = jnp.linalg.svd(design, compute_uv=False)
-        # Directions below rounding of the largest one are zero in exact arithmetic.
-        cut = max(design.shape[-2:]) * jnp.finfo(design.dtype).eps
-        kept = singular > cut * jnp.max(singular, axis=-1, keepdims=True)
-        log_singular = jnp.log(jnp.where(kept, singular, 1.0))
-        log_ratio = jnp.where(kept, 2.0 * log_singular, -jnp.inf) - 2.0 * jnp.log(scale)[..., None]
+        log_ratio = _linear_log_ratio(design, scale)
         _require_moving("x", log_ratio)
         if concrete(log_ratio) and log_ratio.ndim == 1:
             log_ratio = log_ratio[np.isfinite(np.asarray(log_ratio))]
         self.log_ratio = log_ratio
+
+
+@jax.jit
+def _linear_log_ratio(design: Array, scale: Array) -> Array:
+    singular = jnp.linalg.svd(design, compute_uv=False)
+    # Directions below rounding of the largest one are zero in exact arithmetic.
+    cut = max(design.shape[-2:]) * jnp.finfo(design.dtype).eps
+    kept = singular > cut * jnp.max(singular, axis=-1, keepdims=True)
+    log_singular = jnp.log(jnp.where(kept, singular, 1.0))
+    return jnp.where(kept, 2.0 * log_singular, -jnp.inf) - 2.0 * jnp.log(scale)[..., None]
 
 
 class LogisticEvidence(_GaussianEvidence):
@@ -120,14 +125,19 @@ class LogisticEvidence(_GaussianEvidence):
                 f"local_scales must end in the {design.shape[1]} columns of x, got {scales.shape}"
             )
         scales = jnp.broadcast_to(scales, (*scales.shape[:-1], design.shape[1]))
-        variance = jnp.einsum("nd,...d->...n", design**2, scales**2) / _PROBIT_VARIANCE
-        present = variance > 0.0
-        self.log_ratio = jnp.where(present, jnp.log(jnp.where(present, variance, 1.0)), -jnp.inf)
+        self.log_ratio = _probit_log_ratio(design, scales)
         _require_moving("x", self.log_ratio)
 
     @property
     def log_weight(self) -> float:  # type: ignore[override]
         return -math.log(self.log_ratio.shape[-1])
+
+
+@jax.jit
+def _probit_log_ratio(design: Array, scales: Array) -> Array:
+    variance = jnp.einsum("nd,...d->...n", design**2, scales**2) / _PROBIT_VARIANCE
+    present = variance > 0.0
+    return jnp.where(present, jnp.log(jnp.where(present, variance, 1.0)), -jnp.inf)
 
 
 class CoefficientEvidence(ScalarComplexity):
