@@ -234,7 +234,6 @@ class DepthComplexity(Complexity):
     ) -> tuple[Evaluate, Callable[[Array], _State]]:
         """One layer as a map of its own scale, and the state above it at a scale."""
         found = self._members()
-        rules = [self.divergence.rule(member.family) for member in found]
         limit = floating_range(self.weights.dtype)
         moved, advance = (
             self._homogeneous_layer(state, layer, limit)
@@ -245,17 +244,9 @@ class DepthComplexity(Complexity):
         def evaluate(log_tau):
             reference, directions, log_size, velocities = moved(log_tau)
             sizes = [_row_size(log_size, m, d) for m, d in zip(found, directions)]
-            values = [
-                rule.value(start, move, size)
-                for rule, start, move, size in zip(rules, reference, directions, sizes)
-            ]
-            slopes = [
-                rule.slope(start, move, size, speed)
-                for rule, start, move, size, speed in zip(
-                    rules, reference, directions, sizes, velocities
-                )
-            ]
-            return log_mean_and_elasticity(values, slopes, found, self.weights.shape[0], keep)
+            return log_mean_and_elasticity(
+                self.divergence, found, reference, directions, sizes, velocities, keep
+            )
 
         return extrapolated(evaluate, 2.0 * limit), advance
 

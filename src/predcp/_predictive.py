@@ -218,7 +218,6 @@ class PredictiveComplexity(ScalarComplexity):
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
         found = members(self.likelihood(self.reference, self.x))
-        rules = [self.divergence.rule(member.family) for member in found]
         reference = [member.coordinates for member in found]
         half_width = floating_range(self._dtype)
         if self.power is None:
@@ -229,15 +228,10 @@ class PredictiveComplexity(ScalarComplexity):
 
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)
-            values = [
-                rule.value(start, move, log_size)
-                for rule, start, move in zip(rules, reference, directions)
-            ]
-            slopes = [
-                rule.slope(start, move, log_size, speed)
-                for rule, start, move, speed in zip(rules, reference, directions, speeds)
-            ]
-            return log_mean_and_elasticity(values, slopes, found, self._count, keep)
+            sizes = [log_size] * len(found)
+            return log_mean_and_elasticity(
+                self.divergence, found, reference, directions, sizes, speeds, keep
+            )
 
         return extrapolated(evaluate, half_width)
 

@@ -171,26 +171,33 @@ def coordinates_of(likelihood: Callable[..., Any], *arguments: Any) -> list[Coor
 
 
 def log_mean_and_elasticity(
-    values: list[list[Terms]],
-    slopes: list[list[Terms]],
+    divergence: Divergence,
     found: list[Member],
-    draws: int,
+    reference: list[Coordinates],
+    directions: list[Coordinates],
+    log_sizes: list[LogSize],
+    velocities: list[Coordinates],
     keep: int = 0,
 ) -> tuple[Array, Array]:
-    """Log of the sum over members of the mean of the values over points and draws; log elasticity.
+    """Log of the mean divergence over points and draws, summed over members; its log elasticity.
 
-    **Arguments**: the terms of each member's value and slope; the members; the number of draws on
-    the leading axis, which `keep=1` leaves alone.
+    **Arguments**: the members, and for each the reference's coordinates, the displacement from them
+    and its velocity (as in `Rule`, with a leading axis of draws, which `keep=1` leaves alone).
     """
-
-    def averaged(terms: list[list[Terms]]) -> list[Terms]:
-        return [
-            (weight - math.log(max(1, math.prod(member.batch_shape))), coefficient)
-            for pairs, member in zip(terms, found)
-            for weight, coefficient in pairs
-        ]
-
-    log_value, log_elasticity = log_abs_sum_and_ratio(averaged(values), averaged(slopes), keep)
+    values: list[Terms] = []
+    slopes: list[Terms] = []
+    draws = jax.tree.leaves(directions)[0].shape[0]
+    for member, start, move, size, speed in zip(
+        found, reference, directions, log_sizes, velocities
+    ):
+        rule = divergence.rule(member.family)
+        log_points = math.log(max(1, math.prod(member.batch_shape)))
+        for sums, terms in (
+            (values, rule.value(start, move, size)),
+            (slopes, rule.slope(start, move, size, speed)),
+        ):
+            sums += [(weight - log_points, coefficient) for weight, coefficient in terms]
+    log_value, log_elasticity = log_abs_sum_and_ratio(values, slopes, keep)
     return log_value if keep else log_value - math.log(draws), log_elasticity
 
 
