@@ -33,7 +33,7 @@ def pis() -> dict[str, predcp.DivergencePrior]:
 def pi_and_ecp() -> Figure:
     """Figure 1a and 1b: priors on the divergence, and the ECPs they give at x = 1."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
-    grid = np.linspace(0.01, 6.0, 400)
+    grid = plot.from_zero(6.0)
     for name, pi in pis().items():
         prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(1.0))
         plot.divergence_prior(pi, left, grid / 2.0, label=name)
@@ -47,7 +47,8 @@ def pi_and_ecp() -> Figure:
 def marginals() -> Figure:
     """Figures 1c and 1d: the coefficient's marginal at x = 1 and x = .25."""
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), sharey=True, layout="constrained")
-    beta = np.linspace(-4.0, 4.0, 200)
+    side = plot.from_zero(4.0, 150)
+    beta = np.concatenate([-side[::-1], side])
     for ax, x in zip(axes, (1.0, 0.25)):
         for name, pi in pis().items():
             prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(x))
@@ -61,11 +62,11 @@ def second_mode() -> Figure:
     """The second mode of the log-Cauchy ECP."""
     figure, ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")
     prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
-    tau = np.linspace(0.01, 10.0, 400)
+    tau = plot.from_zero(10.0)
     plot.density(prior, ax, tau)
     height = float(np.exp(prior.log_prob(2.455)))
     ax.plot(2.455, height, "o", color="black")
-    ax.annotate(f"tau = 2.455, height {height:.3f}", (2.455, height), (3.0, 0.2))
+    ax.annotate(rf"$\tau = 2.455$, height {height:.3f}", (2.455, height), (3.0, 0.2))
     ax.axvline(0.15, color="grey", linestyle=":")
     ax.annotate("the paper's .15", (0.15, 0.38), (0.35, 0.38), color="grey")
     ax.set(ylim=(0.0, 0.42), xlim=(0.0, 10.0))
@@ -90,7 +91,7 @@ def linear_ecp_and_predcp() -> Figure:
             _likelihood, _parameters, jnp.array(0.0), jnp.ones(1), draws
         ),
     }
-    tau = np.linspace(0.01, 6.0, 400)
+    tau = plot.from_zero(6.0)
     for name, map in maps.items():
         style = "--" if name == "ECP" else "-"
         plot.complexity(map, left, np.geomspace(1e-3, 1e3, 200), label=name, linestyle=style)

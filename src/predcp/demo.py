@@ -98,7 +98,7 @@ def draw(both: dict[str, predcp.ComplexityPrior], path: Path) -> None:
     from predcp import plot
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
-    tau = np.linspace(0.01, 4.0, 400)
+    tau = plot.from_zero(4.0)
     for name, prior in both.items():
         style = {"color": _COLOURS[name], "label": name, "linewidth": 2.0}
         plot.density(prior, left, tau, **style)
