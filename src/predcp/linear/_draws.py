@@ -1,7 +1,7 @@
 """What a sampler hands back: draws, statistics of each step, and how long it took."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ class Draws:
     - `max_depth`: of the trees, None for a sampler without trees.
     - `seconds`: wall time without compilation, this posterior's share of it.
     - `leapfrogs`: gradients of all chains, warm-up included.
+    - `figures`: whatever else the method has to say (the ELBO, ...).
     """
 
     values: PyTree
@@ -27,11 +28,12 @@ class Draws:
     max_depth: int | None
     seconds: float
     leapfrogs: int
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def divergences(self) -> float:
-        """Fraction of divergent steps."""
-        return float(np.mean(self.statistics["diverging"]))
+        """Fraction of divergent steps; none where there are no steps."""
+        return float(np.mean(self.statistics.get("diverging", 0.0)))
 
     @property
     def depth_saturation(self) -> float:

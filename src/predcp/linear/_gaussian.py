@@ -1,0 +1,138 @@
+"""A normal distribution at the mode of any smooth function, in few or many dimensions."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Value and gradient of minus a log density.
+Potential = Callable[[np.ndarray], tuple[Any, Any]]
+
+# Up to so many coordinates every second derivative is found; beyond, the directions that matter.
+_DENSE = 256
+_DIRECTIONS = 100
+# Of the gradient's difference: the cube root of rounding balances its two errors.
+_STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
+# Coordinates are such that priors have a width of about 1: no direction is wider than 4.
+_SMALLEST_CURVATURE = 1.0 / 16.0
+_LONGEST_SEARCH = 2000
+
+
+class NoMode(ValueError):
+    """The density has no finite value to start from."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """`N(mode, H^-1)` with `H = C (I + Q diag(e - 1) Q^T) C`.
+
+    **Arguments**
+    - `mode`, `scale` (the diagonal of C): `(dim,)`.
+    - `directions`, `eigenvalues`: Q `(dim, k)` with orthonormal columns, and e `(k,)`.
+    - `evaluations`: gradients it took; `slope`: the gradient's norm at the mode in units of H.
+    """
+
+    mode: np.ndarray
+    scale: np.ndarray
+    directions: np.ndarray
+    eigenvalues: np.ndarray
+    evaluations: int
+    slope: float
+
+    def transform(self, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Standard normal rows `(draws, dim)` to draws, and the log density of each."""
+        inside = noise @ self.directions
+        stretched = inside * (self.eigenvalues**-0.5 - 1.0)
+        draws = self.mode + (noise + stretched @ self.directions.T) / self.scale
+        log_determinant = np.log(self.scale).sum() + 0.5 * np.log(self.eigenvalues).sum()
+        constant = 0.5 * noise.shape[1] * math.log(2.0 * math.pi)
+        return draws, log_determinant - constant - 0.5 * (noise**2).sum(axis=1)
+
+
+def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
+    """Climb to the mode from `start` `(dim,)` and look at the curvature there.
+
+    Every eigenvalue of the curvature that is too small, or negative at a mode that is none, is
+    raised, so that the answer is always a distribution.
+    """
+    from scipy.optimize import minimize
+
+    count = 0
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal count
+        count += 1
+        value, slope = potential(theta)
+        value, slope = float(value), np.asarray(slope, np.float64)
+        if not (math.isfinite(value) and np.isfinite(slope).all()):
+            # A line search steps back from here.
+            return math.inf, np.zeros_like(theta)
+        return value, slope
+
+    if not math.isfinite(evaluate(start)[0]):
+        raise NoMode(
+            "the posterior has no finite density where the search for its mode starts; check that "
+            "the prior is proper and the data have no extreme values"
+        )
+    options = {"maxiter": _LONGEST_SEARCH, "maxfun": 2 * _LONGEST_SEARCH, "ftol": 0, "gtol": 1e-6}
+    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
+    mode = np.asarray(found.x)
+
+    def along(direction: np.ndarray) -> np.ndarray:
+        """The curvature times a direction of length 1."""
+        step = _STEP * max(1.0, float(np.abs(mode).max()))
+        ahead, behind = evaluate(mode + step * direction)[1], evaluate(mode - step * direction)[1]
+        return (ahead - behind) / (2.0 * step)
+
+    if start.size <= _DENSE:
+        matrix = np.stack([along(row) for row in np.eye(start.size)])
+        scale = np.ones(start.size)
+        eigenvalues, directions = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    else:
+        scale = _typical_scale(along, start.size)
+        eigenvalues, directions = _lanczos(along, scale)
+    eigenvalues = np.maximum(eigenvalues, _SMALLEST_CURVATURE)
+    slope = evaluate(mode)[1] / scale
+    inside = directions.T @ slope
+    newton = slope @ slope + (inside**2 * (1.0 / eigenvalues - 1.0)).sum()
+    return Gaussian(
+        mode, scale, directions, eigenvalues, count, math.sqrt(max(float(newton), 0.0))
+    )
+
+
+def _typical_scale(along: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
+    """The root of the curvature of most coordinates, the same for all.
+
+    Most coordinates of a model with many are only seen by their prior.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size)
+    curvature = signs * along(signs / math.sqrt(size)) * math.sqrt(size)
+    return np.full(size, math.sqrt(max(float(np.median(curvature)), _SMALLEST_CURVATURE)))
+
+
+def _lanczos(
+    along: Callable[[np.ndarray], np.ndarray], scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The directions in which `C^-1 H C^-1` is furthest from I, with its eigenvalues there."""
+    size = scale.size
+    basis = np.zeros((_DIRECTIONS, size))
+    vector = np.random.default_rng(1).standard_normal(size)
+    projected = np.zeros((_DIRECTIONS, _DIRECTIONS))
+    for k in range(_DIRECTIONS):
+        # Twice, against rounding.
+        for _ in range(2):
+            vector = vector - basis[:k].T @ (basis[:k] @ vector)
+        length = float(np.linalg.norm(vector))
+        if length < 1e-8:
+            basis, projected = basis[:k], projected[:k, :k]
+            break
+        basis[k] = vector / length
+        direction = basis[k] / scale
+        norm = float(np.linalg.norm(direction))
+        image = along(direction / norm) * norm / scale
+        projected[k, : k + 1] = projected[: k + 1, k] = basis[: k + 1] @ image
+        vector = image - basis[k]
+    eigenvalues, rotation = np.linalg.eigh(projected)
+    return eigenvalues, basis.T @ rotation
