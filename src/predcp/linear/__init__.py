@@ -1,6 +1,9 @@
 """Linear and logistic regression with horseshoe-type local scales under complexity priors."""
 
+from typing import TYPE_CHECKING, Any
+
 from predcp.linear._draws import Draws
+from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
 from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
@@ -19,6 +22,10 @@ from predcp.linear._priors import (
 )
 from predcp.linear._target import Target
 
+if TYPE_CHECKING:
+    from predcp.linear._linear import LinearRegression
+    from predcp.linear._logistic import LogisticRegression
+
 __all__ = [
     "CoefficientPrior",
     "Draws",
@@ -28,7 +35,10 @@ __all__ = [
     "GivenScale",
     "HalfCauchyScale",
     "Horseshoe",
+    "Laplace",
+    "LinearRegression",
     "LogisticPredictive",
+    "LogisticRegression",
     "Nuts",
     "Predictive",
     "RegularisedHorseshoe",
@@ -39,3 +49,16 @@ __all__ = [
     "linear_regression",
     "logistic_regression",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The estimators need scikit-learn, the models and priors do not.
+    if name == "LinearRegression":
+        from predcp.linear._linear import LinearRegression
+
+        return LinearRegression
+    if name == "LogisticRegression":
+        from predcp.linear._logistic import LogisticRegression
+
+        return LogisticRegression
+    raise AttributeError(f"module 'predcp.linear' has no attribute {name!r}")
