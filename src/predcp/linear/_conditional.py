@@ -19,6 +19,7 @@ Family = Literal["bernoulli", "categorical", "normal"]
 _LOG_TAU = math.log(2.0 * math.pi)
 _NEWTON_STEPS = 100
 _HALVINGS = 30
+_LAST_STEP = 1e-8
 
 
 class Slope(NamedTuple):
@@ -65,24 +66,19 @@ class Conditional:
         """The most probable u, by Newton's method with step halving."""
         u = np.zeros_like(self.scales)
         value = self.objective(u)
-        # Twice the distance to the minimum, of an objective of the order of the weights' sum.
-        tolerance = 1e-17 * max(float(self.weights.sum()), 1.0)
         for _ in range(_NEWTON_STEPS):
             slope = self._score(self._residual(u)) - u
             move = Curvature.of(self, u).solve(slope)
-            gap = float(np.sum(slope * move))
+            # Twice the distance to the minimum; a step from here squares it.
+            if float(np.sum(slope * move)) < _LAST_STEP:
+                return u + move
             fraction, ahead = 1.0, self.objective(u + move)
             for _ in range(_HALVINGS):
-                if ahead <= value:
+                if ahead < value:
                     break
                 fraction *= 0.5
                 ahead = self.objective(u + fraction * move)
-            else:
-                # Rounding: no smaller step helps either.
-                return u
             u, value = u + fraction * move, ahead
-            if gap <= tolerance or self.family == "normal":
-                return u
         return u
 
     @cached_property

@@ -64,7 +64,10 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal count
         count += 1
-        value, slope = potential(theta)
+        try:
+            value, slope = potential(theta)
+        except np.linalg.LinAlgError:
+            return math.inf, np.zeros_like(theta)
         value, slope = float(value), np.asarray(slope, np.float64)
         if not (math.isfinite(value) and np.isfinite(slope).all()):
             # A line search steps back from here.

@@ -1,5 +1,6 @@
 """Laplace's method for linear models, twice: coefficients given their scales, then the scales."""
 
+import contextlib
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ from predcp.linear._conditional import Conditional
 from predcp.linear._draws import Draws
 from predcp.linear._gaussian import normal_at_mode
 from predcp.linear._layout import Progress
-from predcp.linear._scales import Scales, Split
+from predcp.linear._scales import Rows, Scales, Split
 from predcp.linear._target import Target
 
 _CHUNK = 50
-_LARGEST_LOG = 300.0
+# Of the matrices that are factorised: rounding leaves 1 of it two digits.
+_LOG_CONDITION = np.log(1e14)
+_FAR = 300.0
+_LARGE_SIDE = 500
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Laplace:
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, as one chain each."""
         count = target.problems or 1
-        with jax.enable_x64(True):
+        side = min(np.shape(target.data[0])[-2:])
+        with jax.enable_x64(True), _few_threads(side):
             results = []
             for number in range(count):
                 data = tuple(
@@ -92,9 +97,12 @@ class Laplace:
         return Draws(values, statistics, None, seconds, normal.evaluations, figures)
 
 
+Pulled = tuple[Split, Array, Rows]
+
+
 class _Program(NamedTuple):
     scales: Scales
-    pull: Callable[..., tuple[Split, Array]]
+    pull: Callable[..., Pulled]
     kept: Callable[..., Any]
 
 
@@ -103,22 +111,27 @@ class _Posterior:
 
     def __init__(self, program: _Program, data: tuple[Any, ...]) -> None:
         self._program, self._data = program, data
-        self._rows = program.scales.rows(*data)
+        self._design = np.asarray(data[0], np.float64)
+        if program.scales.intercept:
+            ones = np.ones((len(self._design), 1))
+            self._design = np.concatenate([self._design, ones], axis=1)
 
     def potential(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log density of the scales, coefficients integrated, and its gradient."""
-        potential, model = self._at(theta)
+        potential, model, free = self._at(theta)
         if model is None:
             return np.inf, np.zeros_like(theta)
         slope = model.slope()
-        pulled = self._program.pull(theta, slope.log_scales, slope.log_noise, *self._data)[1]
+        pulled = self._program.pull(
+            theta, slope.log_scales * free, slope.log_noise, *self._data
+        )[1]
         return potential + model.minus_log_evidence(), np.asarray(pulled)
 
     def draw(
         self, theta: np.ndarray, generator: np.random.Generator
     ) -> tuple[np.ndarray, float, float]:
         """u, the log of its density given theta, and the log of the joint density."""
-        potential, model = self._at(theta)
+        potential, model, _ = self._at(theta)
         if model is None:
             raise FloatingPointError(
                 "a draw of the scales left floating point; use inference='nuts' on these data"
@@ -127,19 +140,24 @@ class _Posterior:
         constant = 0.5 * u.size * np.log(2.0 * np.pi)
         return u, log_density, -potential - model.objective(u) - constant
 
-    def _at(self, theta: np.ndarray) -> tuple[float, Conditional | None]:
-        design, outcomes, weights = self._rows
-        shape = (design.shape[1], *self._program.scales.coefficients[1:])
-        nothing = np.zeros(shape if len(shape) == 2 else (*shape, 1))
-        split = self._program.pull(theta, nothing, 0.0, *self._data)[0]
+    def _at(self, theta: np.ndarray) -> tuple[float, Conditional | None, np.ndarray]:
+        """The scales' own potential, the model given them, and which of them are not cut off."""
+        scales, design = self._program.scales, self._design
+        nothing = np.zeros((design.shape[1], *scales.coefficients[1:])).reshape(len(design.T), -1)
+        split, _, rows = self._program.pull(theta, nothing, 0.0, *self._data)
         potential, log_scales, log_noise = (np.asarray(part) for part in split)
-        # Beyond this the squares of predictors overflow.
-        far = np.maximum(np.abs(log_noise), np.max(log_scales)) > _LARGEST_LOG
-        if far or not (np.isfinite(potential) and not np.isnan(log_scales).any()):
-            return np.inf, None
-        scales, noise = np.exp(log_scales), float(np.exp(log_noise))
-        family = self._program.scales.family
-        return float(potential), Conditional(family, design, scales, outcomes, weights, noise)
+        outcomes, weights = np.asarray(rows.outcomes), np.asarray(rows.weights, np.float64)
+        if not (np.isfinite(potential) and np.isfinite(log_noise) and abs(log_noise) < _FAR):
+            return np.inf, None, nothing
+        if np.isnan(log_scales).any():
+            return np.inf, None, nothing
+        # A wider prior is no other to the data, but to rounding.
+        information = np.log(weights @ design**2) - 2.0 * log_noise + np.log(len(design.T))
+        limit = 0.5 * (_LOG_CONDITION - information)[:, None]
+        noise = float(np.exp(log_noise))
+        kept = np.exp(np.minimum(log_scales, limit))
+        model = Conditional(scales.family, design, kept, outcomes, weights, noise)
+        return float(potential), model, log_scales <= limit
 
 
 # The last few programs, so that a second fit of the same shape compiles nothing.
@@ -157,11 +175,11 @@ def _program(target: Target, data: tuple[Any, ...]) -> _Program:
         key = None
     scales = Scales.of(target, *data)
 
-    def pull(theta: Array, log_scales: Array, log_noise: Array, *data: Any) -> tuple[Split, Array]:
+    def pull(theta: Array, log_scales: Array, log_noise: Array, *data: Any) -> Pulled:
         """The scales, and the gradient of their potential plus the given slopes along them."""
-        split, back = jax.vjp(lambda theta: scales.split(theta, *data), theta)
+        split, back, rows = jax.vjp(lambda theta: scales.split(theta, *data), theta, has_aux=True)
         (slope,) = back(Split(jnp.ones_like(split.potential), log_scales, log_noise))
-        return split, slope
+        return split, slope, rows
 
     def kept(thetas: Array, us: Array, *data: Any) -> Any:
         def one(theta: Array, u: Array) -> Any:
@@ -176,6 +194,17 @@ def _program(target: Target, data: tuple[Any, ...]) -> _Program:
             _PROGRAMS.pop(next(iter(_PROGRAMS)))
         _PROGRAMS[key] = program
     return program
+
+
+def _few_threads(side: int) -> contextlib.AbstractContextManager[Any]:
+    """One thread for small matrices: those of a BLAS wait for each other ten times as long."""
+    if side > _LARGE_SIDE:
+        return contextlib.nullcontext()
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        return contextlib.nullcontext()
+    return threadpool_limits(1)
 
 
 def _double(array: Any) -> Array:

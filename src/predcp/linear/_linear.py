@@ -63,16 +63,14 @@ class LinearRegression(RegressorMixin, Regression):
 
         **Arguments**: `return_std`, also the standard deviations of new observations `(N,)`.
         """
-        means, variances = [], []
-        noise = np.mean(self._noise() ** 2) if return_std else 0.0
-        for block in self._predictors(X):
-            means.append(block.mean(axis=1))
-            variances.append(block.var(axis=1) + noise)
+        blocks = self._predictors(X)
+        means, variances = zip(*((block.mean(axis=1), block.var(axis=1)) for block in blocks))
         mean, scale = self.target_.mean[0], self.target_.scale[0]
         prediction = np.concatenate(means) * scale + mean
         if not return_std:
             return prediction
-        return prediction, np.sqrt(np.concatenate(variances)) * scale
+        noise = np.mean(self._noise() ** 2)
+        return prediction, np.sqrt(np.concatenate(variances) + noise) * scale
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """As the base's, with the units of the target."""

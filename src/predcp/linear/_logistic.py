@@ -65,7 +65,8 @@ class LogisticRegression(ClassifierMixin, Regression):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """As the base's, with the classes."""

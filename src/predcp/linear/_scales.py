@@ -35,6 +35,13 @@ class Split(NamedTuple):
     log_noise: Array
 
 
+class Rows(NamedTuple):
+    """What the program observes: outcomes `(N,)` and how often each counts `(N,)`."""
+
+    outcomes: Array
+    weights: Float[Array, " rows"]
+
+
 @dataclass(frozen=True)
 class Scales:
     """What remains of a linear model when its coefficients are set aside.
@@ -112,8 +119,8 @@ class Scales:
             begin = end
         return values, volume
 
-    def split(self, theta: Float[Array, " dim"], *data: Any) -> Split:
-        """The scales at a position."""
+    def split(self, theta: Float[Array, " dim"], *data: Any) -> tuple[Split, Rows]:
+        """The scales at a position, and the observed rows, which are the same at all."""
         values, log_density = self.values(theta)
         # With xi at 1 the coefficients are their own scales.
         trace = self._trace({**values, _NOISE: jnp.ones(self.coefficients)}, *data)
@@ -123,22 +130,14 @@ class Scales:
         if self.intercept:
             width = jnp.sqrt(trace[_INTERCEPT]["fn"].variance)
             scales = jnp.concatenate([scales, width.reshape(1, -1)])
+        (observed,) = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
         noise = jnp.ones(())
         if self.family == "normal":
-            noise = jnp.ravel(_observed(trace)["fn"].scale)[0]
-        return Split(-log_density, jnp.log(scales), jnp.log(noise))
-
-    def rows(self, *data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The design with its column of ones, the outcomes, and the weights of the rows."""
-        zeros = jnp.zeros(self.dimension)
-        ones = jnp.ones(self.coefficients)
-        observed = _observed(self._trace({**self.values(zeros)[0], _NOISE: ones}, *data))
-        design = np.asarray(data[0], np.float64)
-        if self.intercept:
-            design = np.concatenate([design, np.ones((len(design), 1))], axis=1)
-        outcomes = np.asarray(observed["value"])
-        weights = 1.0 if observed["scale"] is None else np.asarray(observed["scale"], np.float64)
-        return design, outcomes, np.broadcast_to(weights, (len(design),))
+            noise = jnp.ravel(observed["fn"].scale)[0]
+        outcomes = jnp.asarray(observed["value"])
+        weights = jnp.ones(()) if observed["scale"] is None else observed["scale"]
+        rows = Rows(outcomes, jnp.broadcast_to(weights, outcomes.shape))
+        return Split(-log_density, jnp.log(scales), jnp.log(noise)), rows
 
     def sites(self, theta: Array, u: Array, *data: Any) -> dict[str, Array]:
         """Every latent and deterministic site, given the position of the scales and u `(P, K)`."""
@@ -158,8 +157,3 @@ class Scales:
         seeded = handlers.seed(self.target.model, jax.random.key(0))
         model = handlers.substitute(seeded, dict(values))
         return handlers.trace(model).get_trace(*data, **self.target.options)
-
-
-def _observed(trace: Mapping[str, Any]) -> Any:
-    (site,) = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
-    return site
