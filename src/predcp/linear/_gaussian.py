@@ -100,9 +100,7 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
     slope = evaluate(mode)[1] / scale
     inside = directions.T @ slope
     newton = slope @ slope + (inside**2 * (1.0 / eigenvalues - 1.0)).sum()
-    return Gaussian(
-        mode, scale, directions, eigenvalues, count, math.sqrt(max(float(newton), 0.0))
-    )
+    return Gaussian(mode, scale, directions, eigenvalues, count, math.sqrt(max(float(newton), 0.0)))
 
 
 def _typical_scale(along: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:

@@ -88,9 +88,9 @@ class Laplace:
             filled = np.resize(part, _CHUNK)
             us = np.stack(drawn)[filled - part[0]]
             kept = program.kept(thetas[filled], us, *data)
-            pieces.append(jax.tree.map(lambda leaf, n=len(part): np.asarray(leaf)[:n], kept))
+            pieces.append(jax.tree.map(np.asarray, kept))
             report(calls + call + 1, total)
-        values = jax.tree.map(lambda *parts: np.concatenate(parts)[None], *pieces)
+        values = jax.tree.map(lambda *parts: np.concatenate(parts)[None, : self.draws], *pieces)
         seconds = time.perf_counter() - began
         figures = {"steps": float(normal.evaluations), "slope": normal.slope}
         statistics = {"lp": lp[None], "log_q": log_q[None]}
@@ -122,9 +122,7 @@ class _Posterior:
         if model is None:
             return np.inf, np.zeros_like(theta)
         slope = model.slope()
-        pulled = self._program.pull(
-            theta, slope.log_scales * free, slope.log_noise, *self._data
-        )[1]
+        pulled = self._program.pull(theta, slope.log_scales * free, slope.log_noise, *self._data)[1]
         return potential + model.minus_log_evidence(), np.asarray(pulled)
 
     def draw(

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from predcp.linear._layout import Progress
 
@@ -19,12 +19,12 @@ def shown(progress: Any, words: str) -> Iterator[Progress | None]:
     elif progress is True:
         with _bar(words) as report:
             yield report
-    elif callable(progress):
-        yield progress
     else:
-        raise ValueError(
-            f"progress must be None, True or a function of (done, total), got {progress!r}"
-        )
+        if not callable(progress):
+            raise ValueError(
+                f"progress must be None, True or a function of (done, total), got {progress!r}"
+            )
+        yield cast(Progress, progress)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Numbers held at once when predicting.
 _BLOCK = 2**24
 _NAMED_AT_MOST = 5
+_NEVER_MOVED = "NaN"
 
 
 class Regression(BaseEstimator):
@@ -42,6 +43,9 @@ class Regression(BaseEstimator):
     fit_intercept: bool
     random_state: Any
     progress: Any
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _saved_names: list[str]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,9 +80,7 @@ class Regression(BaseEstimator):
         x = _dense(x)
         if sample_weight is None:
             return x, y, None
-        weights = _check_sample_weight(
-            sample_weight, x, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         counted = weights > 0.0
         if counted.sum() < 2:
             raise ValueError("sample_weight must be positive for at least two rows (samples)")
@@ -211,6 +213,8 @@ class Regression(BaseEstimator):
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
             return [str(name) for name in self.feature_names_in_]
+        if hasattr(self, "_saved_names"):
+            return self._saved_names
         return [f"x{number}" for number in range(self.n_features_in_)]
 
     # Saving.
@@ -226,7 +230,13 @@ class Regression(BaseEstimator):
             "inference": _name(self.inference),
             "fit_intercept": bool(self.fit_intercept),
         }
-        return arrays, {"settings": settings, "convergence": vars(self.convergence_)}
+        # JSON has no NaN, which stands for chains that never moved.
+        convergence = {
+            name: _NEVER_MOVED if value != value else value
+            for name, value in vars(self.convergence_).items()
+        }
+        values = {"settings": settings, "convergence": convergence, "names": self._names()}
+        return arrays, values
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> Any:
@@ -241,7 +251,12 @@ class Regression(BaseEstimator):
             if name.startswith("draws.")
         }
         model._set_draws(Draws(draws, {}, None, 0.0, 0))
-        model.convergence_ = Convergence(**values["convergence"])
+        convergence: dict[str, Any] = {
+            name: np.nan if value == _NEVER_MOVED else value
+            for name, value in values["convergence"].items()
+        }
+        model.convergence_ = Convergence(**convergence)
+        model._saved_names = list(values["names"])
         return model
 
     def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
