@@ -46,6 +46,17 @@ class Conditional:
     weights: Float[np.ndarray, " rows"]
     noise: float = 1.0
 
+    @property
+    def dual(self) -> bool:
+        """Whether there are fewer rows than columns."""
+        return self.design.shape[0] < self.design.shape[1]
+
+    @cached_property
+    def kernels(self) -> Float[np.ndarray, "outputs rows rows"]:
+        """Prior covariances of eta."""
+        wide = [self.design * column for column in self.scales.T]
+        return np.stack([half @ half.T for half in wide])
+
     def predictor(self, u: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
         """eta of u `(P, K)`."""
         return self.design @ (self.scales * u)
@@ -67,7 +78,7 @@ class Conditional:
         u = np.zeros_like(self.scales)
         value = self.objective(u)
         for _ in range(_NEWTON_STEPS):
-            slope = self._score(self._residual(u)) - u
+            slope = self.score(self._residual(u)) - u
             move = Curvature.of(self, u).solve(slope)
             # Twice the distance to the minimum; a step from here squares it.
             if float(np.sum(slope * move)) < _LAST_STEP:
@@ -95,37 +106,38 @@ class Conditional:
         u, curvature = self.mode, self.curvature
         residual = self._residual(u)
         known = 1.0 - curvature.inverse_diagonal
-        spread = curvature.predictor_covariance(self.design, self.scales)
+        spread = curvature.predictor_covariance()
         if self.family == "normal":
             z = (self.outcomes - self.predictor(u)[:, 0]) / self.noise
             explained = z**2 + spread[:, 0, 0] / self.noise**2
-            direct = -self._score(residual) * u
+            direct = -self.score(residual) * u
             return Slope(direct + known, float(self.weights @ (1.0 - explained)))
         # Half the derivative in eta of tr(spread W): the curvature changes with the mode.
         change = 0.5 * self.weights[:, None] * self._curvature_slope(u, spread)
-        moved = curvature.solve(self._score(change))
+        moved = curvature.solve(self.score(change))
         weighed = np.einsum(
             "nka,nla,nl->nk", curvature.square, curvature.square, self.predictor(moved)
         )
-        direct = u * self._score(change - residual - weighed)
+        direct = u * self.score(change - residual - weighed)
         return Slope(direct + moved * u + known, 0.0)
 
     def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, float]:
         """One u `(P, K)` from the normal at the mode, and the log of its density there."""
         curvature = self.curvature
-        noise = generator.standard_normal(self.scales.size)
-        if curvature.dual:
+        noise = generator.standard_normal(self.scales.shape)
+        if self.dual:
             # A draw of the prior, corrected by what the rows say of it (Matheron's rule).
-            rows = generator.standard_normal(len(curvature.factor))
-            seen = curvature.factor @ noise + rows
-            move = noise - curvature.factor.T @ cho_solve((curvature.root, True), seen)
+            rows = generator.standard_normal(len(curvature.root))
+            seen = curvature.forward(noise) + rows
+            move = noise - curvature.backward(cho_solve((curvature.root, True), seen))
         else:
-            move = solve_triangular(curvature.root, noise, trans=1, lower=True)
-        distance = float(move @ move + np.sum((curvature.factor @ move) ** 2))
+            flat = solve_triangular(curvature.root, noise.reshape(-1), trans=1, lower=True)
+            move = flat.reshape(noise.shape)
+        distance = float(np.sum(move**2) + np.sum(curvature.forward(move) ** 2))
         log_density = 0.5 * (curvature.log_determinant - distance - noise.size * _LOG_TAU)
-        return self.mode + move.reshape(self.scales.shape), log_density
+        return self.mode + move, log_density
 
-    def _score(self, eta: np.ndarray) -> Float[np.ndarray, "columns outputs"]:
+    def score(self, eta: np.ndarray) -> Float[np.ndarray, "columns outputs"]:
         """The transpose of `predictor`."""
         return self.scales * (self.design.T @ eta)
 
@@ -155,67 +167,83 @@ class Conditional:
 class Curvature:
     """`I + F^T F`, the curvature of the objective in u, by the factor of the smaller side.
 
+    F `(N K, P K)` is R^T times the derivative of the predictor in u.
+
     **Arguments**
     - `square`: R `(N, K, K)`, `R R^T` minus the second derivative of the log likelihood in eta.
-    - `factor`: F `(N K, P K)`, R^T times the predictor's derivative in u.
     - `root`: Cholesky factor of `I + F^T F`, or of `I + F F^T` where that is smaller.
     """
 
+    model: Conditional
     square: np.ndarray
-    factor: np.ndarray
     root: np.ndarray
 
     @classmethod
     def of(cls, model: Conditional, u: np.ndarray) -> "Curvature":
         """At u `(P, K)`."""
         square = _square_root(model, u)
-        rows, outputs, _ = square.shape
-        factor = np.einsum("nka,np,pk->napk", square, model.design, model.scales)
-        factor = factor.reshape(rows * outputs, -1)
-        dual = factor.shape[0] < factor.shape[1]
-        matrix = factor @ factor.T if dual else factor.T @ factor
-        return cls(square, factor, np.linalg.cholesky(matrix + np.eye(len(matrix))))
-
-    @property
-    def dual(self) -> bool:
-        """Whether there are fewer rows than columns."""
-        return self.factor.shape[0] < self.factor.shape[1]
+        # Loops over the few outputs: finding an order of contraction takes longer than this.
+        outputs = range(square.shape[1])
+        if model.dual:
+            matrix = sum(
+                square[:, k, :, None, None] * model.kernels[k][:, None, :, None] * square[:, k]
+                for k in outputs
+            )
+        else:
+            weights = square @ square.transpose(0, 2, 1)
+            wide = [model.design * column for column in model.scales.T]
+            blocks = [[(wide[k].T * weights[:, k, l]) @ wide[l] for l in outputs] for k in outputs]
+            matrix = np.array(blocks).transpose(2, 0, 3, 1)
+        size = min(square.shape[0], len(model.scales)) * len(outputs)
+        return cls(model, square, np.linalg.cholesky(matrix.reshape(size, size) + np.eye(size)))
 
     @property
     def log_determinant(self) -> float:
         """Of `I + F^T F`."""
         return 2.0 * float(np.log(np.diagonal(self.root)).sum())
 
+    def forward(self, u: np.ndarray) -> np.ndarray:
+        """F u `(N K,)` for u `(P, K)`."""
+        return (self.model.predictor(u)[:, None] @ self.square).reshape(-1)
+
+    def backward(self, rows: np.ndarray) -> np.ndarray:
+        """F^T rows `(P, K)`."""
+        eta = self.square @ rows.reshape(*self.square.shape[:2], 1)
+        return self.model.score(eta[:, :, 0])
+
     def solve(self, b: np.ndarray) -> np.ndarray:
         """`(I + F^T F)^-1 b` for b `(P, K)`."""
-        flat = b.reshape(-1)
-        if self.dual:
-            rows = cho_solve((self.root, True), self.factor @ flat)
-            return (flat - self.factor.T @ rows).reshape(b.shape)
-        return cho_solve((self.root, True), flat).reshape(b.shape)
+        if self.model.dual:
+            return b - self.backward(cho_solve((self.root, True), self.forward(b)))
+        return cho_solve((self.root, True), b.reshape(-1)).reshape(b.shape)
 
     @cached_property
     def _whitened(self) -> np.ndarray:
-        right = self.factor if self.dual else np.eye(len(self.root))
-        return solve_triangular(self.root, right, lower=True)
+        """`(sides, P, K)`: its squares are what the rows take off the variances, or leave."""
+        model = self.model
+        if model.dual:
+            factor = np.einsum("nka,np,pk->napk", self.square, model.design, model.scales)
+            right = factor.reshape(len(self.root), -1)
+        else:
+            right = np.eye(len(self.root))
+        solved = solve_triangular(self.root, right, lower=True)
+        return solved.reshape(-1, *model.scales.shape)
 
     @property
     def inverse_diagonal(self) -> Float[np.ndarray, "columns outputs"]:
         """Variances of u."""
-        squares = np.sum(self._whitened**2, axis=0).reshape(-1, self.square.shape[1])
-        return 1.0 - squares if self.dual else squares
+        squares = np.sum(self._whitened**2, axis=0)
+        return 1.0 - squares if self.model.dual else squares
 
-    def predictor_covariance(self, design: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """Of eta, row by row: `(N, K, K)`."""
-        outputs = scales.shape[1]
-        # (N K or P K, P, K) times (P, K): what a row's K predictors see of each direction.
-        seen = self._whitened.reshape(-1, *scales.shape)
-        seen = np.einsum("jpk,np->njk", seen * scales, design, optimize=True)
+    def predictor_covariance(self) -> Float[np.ndarray, "rows k k"]:
+        """Of eta, row by row."""
+        design, scales = self.model.design, self.model.scales
+        seen = np.einsum("jpk,np->njk", self._whitened * scales, design, optimize=True)
         covariance = np.einsum("njk,njl->nkl", seen, seen, optimize=True)
-        if not self.dual:
+        if not self.model.dual:
             return covariance
-        prior = design**2 @ scales**2
-        return prior[:, :, None] * np.eye(outputs) - covariance
+        prior = np.einsum("knn->nk", self.model.kernels)
+        return prior[:, :, None] * np.eye(scales.shape[1]) - covariance
 
 
 def _square_root(model: Conditional, u: np.ndarray) -> Float[np.ndarray, "rows k k"]:

@@ -18,6 +18,8 @@ _STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
 # Coordinates are such that priors have a width of about 1: no direction is wider than 4.
 _SMALLEST_CURVATURE = 1.0 / 16.0
 _LONGEST_SEARCH = 2000
+# Of differences of gradients, relative.
+_NOISE = 1e-7
 
 
 class NoMode(ValueError):
@@ -26,16 +28,16 @@ class NoMode(ValueError):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """`N(mode, H^-1)` with `H = C (I + Q diag(e - 1) Q^T) C`.
+    """`N(mode, H^-1)` with `H = c^2 (I + Q diag(e - 1) Q^T)`.
 
     **Arguments**
-    - `mode`, `scale` (the diagonal of C): `(dim,)`.
+    - `mode`: `(dim,)`; `scale`: c, the root of the usual curvature.
     - `directions`, `eigenvalues`: Q `(dim, k)` with orthonormal columns, and e `(k,)`.
     - `evaluations`: gradients it took; `slope`: the gradient's norm at the mode in units of H.
     """
 
     mode: np.ndarray
-    scale: np.ndarray
+    scale: float
     directions: np.ndarray
     eigenvalues: np.ndarray
     evaluations: int
@@ -46,9 +48,9 @@ class Gaussian:
         inside = noise @ self.directions
         stretched = inside * (self.eigenvalues**-0.5 - 1.0)
         draws = self.mode + (noise + stretched @ self.directions.T) / self.scale
-        log_determinant = np.log(self.scale).sum() + 0.5 * np.log(self.eigenvalues).sum()
-        constant = 0.5 * noise.shape[1] * math.log(2.0 * math.pi)
-        return draws, log_determinant - constant - 0.5 * (noise**2).sum(axis=1)
+        half_log_determinant = 0.5 * float(np.log(self.eigenvalues).sum())
+        constant = noise.shape[1] * (math.log(self.scale) - 0.5 * math.log(2.0 * math.pi))
+        return draws, half_log_determinant + constant - 0.5 * (noise**2).sum(axis=1)
 
 
 def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
@@ -59,6 +61,8 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
     """
     from scipy.optimize import minimize
 
+    if start.size == 0:
+        return Gaussian(start, 1.0, np.zeros((0, 0)), np.zeros(0), 0, 0.0)
     count = 0
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,49 +95,43 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
 
     if start.size <= _DENSE:
         matrix = np.stack([along(row) for row in np.eye(start.size)])
-        scale = np.ones(start.size)
         eigenvalues, directions = np.linalg.eigh(0.5 * (matrix + matrix.T))
+        typical = 1.0
     else:
-        scale = _typical_scale(along, start.size)
-        eigenvalues, directions = _lanczos(along, scale)
-    eigenvalues = np.maximum(eigenvalues, _SMALLEST_CURVATURE)
+        eigenvalues, directions, typical = _lanczos(along, start.size)
+    typical = max(typical, _SMALLEST_CURVATURE)
+    eigenvalues = np.maximum(eigenvalues, _SMALLEST_CURVATURE) / typical
+    scale = math.sqrt(typical)
     slope = evaluate(mode)[1] / scale
     inside = directions.T @ slope
     newton = slope @ slope + (inside**2 * (1.0 / eigenvalues - 1.0)).sum()
     return Gaussian(mode, scale, directions, eigenvalues, count, math.sqrt(max(float(newton), 0.0)))
 
 
-def _typical_scale(along: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-    """The root of the curvature of most coordinates, the same for all.
-
-    Most coordinates of a model with many are only seen by their prior.
-    """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size)
-    curvature = signs * along(signs / math.sqrt(size)) * math.sqrt(size)
-    return np.full(size, math.sqrt(max(float(np.median(curvature)), _SMALLEST_CURVATURE)))
-
-
 def _lanczos(
-    along: Callable[[np.ndarray], np.ndarray], scale: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The directions in which `C^-1 H C^-1` is furthest from I, with its eigenvalues there."""
-    size = scale.size
+    along: Callable[[np.ndarray], np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Directions of unusual curvature, the curvatures there, and the usual one.
+
+    Most coordinates of a model with many are only seen by their prior, and curve as it does.
+    """
     basis = np.zeros((_DIRECTIONS, size))
     vector = np.random.default_rng(1).standard_normal(size)
     projected = np.zeros((_DIRECTIONS, _DIRECTIONS))
     for k in range(_DIRECTIONS):
+        before = float(np.linalg.norm(vector))
         # Twice, against rounding.
         for _ in range(2):
             vector = vector - basis[:k].T @ (basis[:k] @ vector)
         length = float(np.linalg.norm(vector))
-        if length < 1e-8:
+        if length <= _NOISE * before:
             basis, projected = basis[:k], projected[:k, :k]
             break
         basis[k] = vector / length
-        direction = basis[k] / scale
-        norm = float(np.linalg.norm(direction))
-        image = along(direction / norm) * norm / scale
-        projected[k, : k + 1] = projected[: k + 1, k] = basis[: k + 1] @ image
-        vector = image - basis[k]
+        vector = along(basis[k])
+        projected[k, : k + 1] = projected[: k + 1, k] = basis[: k + 1] @ vector
     eigenvalues, rotation = np.linalg.eigh(projected)
-    return eigenvalues, basis.T @ rotation
+    # Squares of the first row are the shares of the spectrum that each value stands for.
+    share = np.cumsum(rotation[0] ** 2)
+    typical = float(eigenvalues[np.searchsorted(share, 0.5)])
+    return eigenvalues, basis.T @ rotation, typical

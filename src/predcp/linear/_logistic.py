@@ -53,7 +53,7 @@ class LogisticRegression(ClassifierMixin, Regression):
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a classifier needs two or more"
+                f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
             )
         self._fit(X, numbers, weights)
         return self

@@ -106,7 +106,7 @@ class Scales:
             np.full(int(np.prod(shape)), tau if name == "log_tau" else 0.0)
             for name, shape in self.shapes.items()
         ]
-        return np.concatenate(parts)
+        return np.concatenate([np.zeros(0), *parts])
 
     def values(self, theta: Float[Array, " dim"]) -> tuple[dict[str, Array], Array]:
         """The sites at a position, and the log of the volume they take there."""
