@@ -187,7 +187,8 @@ def test_toy_runs_on_a_file(predcp, houses):
 
 
 def test_fit_and_predict(predcp, houses, tmp_path):
-    fitted = predcp("fit", houses, "--target", "price", "--output", "m.st", "--json")
+    arguments = ["fit", houses, "--target", "price", "--output", "m.st", "--model", "ridge"]
+    fitted = predcp(*arguments, "--json")
     assert fitted.returncode == 0, fitted.stderr
     assert json.loads(fitted.stdout)["estimator"] == "ridge"
     assert json.loads(fitted.stdout)["features"] == ["size", "side=south"]
@@ -197,6 +198,36 @@ def test_fit_and_predict(predcp, houses, tmp_path):
     assert json_lines(predcp("predict", "m.st", houses, "--json").stdout)[0]["prediction"]
     assert predcp("predict", "m.st", houses, "--output", "p.csv").stdout == ""
     assert (tmp_path / "p.csv").read_text().splitlines() == printed
+
+
+def test_fit_and_predict_with_a_posterior(predcp, houses):
+    arguments = ["fit", houses, "--target", "price", "--output", "m.st"]
+    fitted = predcp(*arguments, "--inference", "laplace")
+    assert fitted.returncode == 0, fitted.stderr
+    assert fitted.stderr == ""
+    for words in ("LinearRegression, prior predcp, laplace", "intercept", "size", "approximation"):
+        assert words in fitted.stdout
+    rows = json_lines(predcp("predict", "m.st", houses, "--json").stdout)
+    assert len(rows) == 40 and rows[0].keys() == {"prediction", "standard_deviation"}
+    assert abs(rows[0]["prediction"] - 100) < 5
+    assert all(row["standard_deviation"] > 0 for row in rows)
+
+
+def test_fit_and_predict_several_classes(predcp, tmp_path):
+    lines = [f"{i % 7 + 10 * (i % 3)},{[10, 9, 'x'][i % 3]}" for i in range(45)]
+    (tmp_path / "three.csv").write_text("a,kind\n" + "\n".join(lines) + "\n")
+    arguments = ["fit", "three.csv", "--target", "kind", "--inference", "laplace", "--seed", "3"]
+    fitted = predcp(*arguments, "--prior", "half-cauchy", "--json")
+    assert fitted.returncode == 0, fitted.stderr
+    told = json.loads(fitted.stdout)
+    assert told["estimator"] == "logistic" and told["task"] == "multiclass"
+    assert "intercept[x]" in told["summary"]
+    rows = json_lines(predcp("predict", "model.safetensors", "three.csv", "--json").stdout)
+    right = [row["prediction"] == line.split(",")[1] for row, line in zip(rows, lines)]
+    assert sum(right) > 40
+    assert rows[0].keys() == {"prediction", *(f"probability_{k}" for k in ("10", "9", "x"))}
+    probabilities = [sum(v for k, v in row.items() if k != "prediction") for row in rows]
+    assert probabilities == pytest.approx([1.0] * 45)
 
 
 @pytest.fixture
@@ -263,6 +294,12 @@ BAD = [
     (["fit", "absent.csv", "--target", "y"], 3, "there is no file absent.csv"),
     (["fit", "houses.csv", "--target", "y"], 3, "lacks the column y"),
     (["fit", "houses.csv", "--target", "price", "--prior", "x"], 2, "prior must be one of"),
+    (["fit", "houses.csv", "--target", "price", "--inference", "x"], 2, "inference must be one of"),
+    (
+        ["fit", "houses.csv", "--target", "price", "--model", "ridge", "--seed", "1"],
+        2,
+        "takes no inference",
+    ),
     (["fit", "houses.csv", "--target", "price", "--model", "x"], 4, "no estimator is called 'x'"),
     (["fit", "houses.csv", "--target", "price", "--missing", "x"], 2, "missing must be one of"),
     (["fit", "houses.csv"], 2, "Missing option"),
@@ -298,18 +335,8 @@ def test_models_that_have_not_landed_say_so(predcp, tmp_path):
             assert not (tmp_path / "results").exists()
 
 
-def test_an_estimator_that_has_not_landed_says_so(predcp, tmp_path):
-    from predcp.experiments import EstimatorUnavailable, resolve_estimator
-
+def test_an_estimator_that_does_not_fit_the_target_says_so(predcp, tmp_path):
     (tmp_path / "two.csv").write_text("a,y\n1,no\n2,yes\n3,no\n4,yes\n5,yes\n")
-    result = predcp("fit", "two.csv", "--target", "y")
-    try:
-        resolve_estimator("logistic")
-    except EstimatorUnavailable:
-        assert result.returncode == 4
-        assert "the estimator 'logistic' is not available in this version" in result.stderr
-    else:
-        assert result.returncode == 0, result.stderr
     wrong = predcp("fit", "two.csv", "--target", "y", "--model", "ridge")
     assert wrong.returncode == 2
     assert "the estimator 'ridge' does not fit a binary target" in wrong.stderr

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from predcp._version import __version__
 
 if TYPE_CHECKING:
+    from predcp import linear
     from predcp._complexity import Complexity
     from predcp._depth import DepthComplexity
     from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
@@ -117,6 +118,7 @@ __all__ = [
     "horseshoe_variance",
     "jensen_shannon",
     "kl",
+    "linear",
     "marginal",
     "normal_draws",
     "prior_predictive",
@@ -128,7 +130,13 @@ __all__ = [
 ]
 
 
+# Packages that `import predcp` alone makes reachable.
+_PACKAGES = ("linear",)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"predcp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'predcp' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

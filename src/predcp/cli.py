@@ -286,6 +286,8 @@ def fit_command(
     target: Annotated[str, typer.Option(help="Target column.")],
     model: Annotated[str | None, typer.Option(help="ridge, linear or logistic.")] = None,
     prior: Annotated[str | None, typer.Option(help="The model's prior.")] = None,
+    inference: Annotated[str | None, typer.Option(help="nuts (default), vi or laplace.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the draws.")] = None,
     missing: MissingOption = "refuse",
     output: Annotated[Path, typer.Option(help="Where to save it.")] = Path("model.safetensors"),
     as_json: JsonOption = False,
@@ -294,10 +296,16 @@ def fit_command(
     from predcp import experiments
 
     with _errors():
-        fitted = experiments.fit_file(file, target, output, model, prior, missing)
+        # A bar in a pipe or a log file is noise.
+        progress = sys.stderr.isatty() and not as_json
+        fitted = experiments.fit_file(
+            file, target, output, model, prior, missing, inference, seed, progress
+        )
     if as_json:
         print(json.dumps({**vars(fitted), "output": str(output)}))
     else:
+        if fitted.summary is not None:
+            print(f"{fitted.summary}\n")
         print(
             f"{fitted.estimator} ({fitted.task}) on {fitted.rows} rows and "
             f"{len(fitted.features)} features, saved as {output}"
@@ -352,6 +360,8 @@ def _errors() -> Iterator[None]:
         _fail(str(error), MISSING_INPUT)
     except ValueError as error:
         _fail(str(error), USAGE)
+    except FloatingPointError as error:
+        _fail(str(error), FAILED)
     except KeyboardInterrupt:
         _fail("stopped", INTERRUPTED)
 

@@ -14,16 +14,21 @@ ESTIMATORS: dict[str, str] = {
     "linear": "predcp.linear:LinearRegression",
     "logistic": "predcp.linear:LogisticRegression",
 }
-# What `predcp fit` takes for a numeric target and for two classes.
-DEFAULTS = {"regression": "ridge", "binary": "logistic"}
+# What `predcp fit` takes for each kind of target.
+DEFAULTS = {"regression": "linear", "binary": "logistic", "multiclass": "logistic"}
+# Those that choose between several ways to a posterior, and report on it.
+SAMPLED = ("linear", "logistic")
 
 
 class Estimator(Protocol):
-    """An estimator that can be saved; classifiers also have `predict_proba`."""
+    """An estimator that can be saved; classifiers also have `classes_` and `predict_proba`.
 
-    def __init__(self, prior: str = ...) -> None: ...
+    Those in `SAMPLED` take `inference`, `random_state` and `progress`, and have a `summary()`.
+    """
 
-    def fit(self, x: np.ndarray, y: np.ndarray) -> "Estimator":
+    def __init__(self, prior: str = ..., **options: Any) -> None: ...
+
+    def fit(self, x: Any, y: np.ndarray) -> "Estimator":
         """Fit to `x` `(rows, columns)` and `y` `(rows,)`."""
         ...
 

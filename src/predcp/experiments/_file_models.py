@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from predcp._saved import SavedModel, load_model, save_model
 from predcp.data import Encoder, checked_missing, load_file, read_frame
-from predcp.experiments._estimators import DEFAULTS, EstimatorUnavailable, resolve_estimator
+from predcp.experiments._estimators import DEFAULTS, SAMPLED, resolve_estimator
 
 if TYPE_CHECKING:
     import pandas
@@ -18,12 +21,18 @@ _KIND = "file-estimator"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was fitted, for a person to check."""
+    """What was fitted, for a person to check.
+
+    **Arguments:** `summary` is a table and how far to trust it, `warnings` what to do about that;
+    None and empty for an estimator with an exact answer.
+    """
 
     estimator: str
     task: str
     rows: int
     features: tuple[str, ...]
+    summary: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def fit_file(
@@ -33,24 +42,42 @@ def fit_file(
     estimator: str | None = None,
     prior: str | None = None,
     missing: str = "refuse",
+    inference: str | None = None,
+    seed: int | None = None,
+    progress: Any = None,
 ) -> Fitted:
     """Fit a registered estimator to a CSV or Parquet file and save it.
 
-    **Arguments:** `estimator` defaults by the kind of target, `prior` by the estimator.
+    **Arguments:**
+
+    - `estimator` defaults by the kind of target, `prior` and `inference` by the estimator.
+    - `seed` of the draws; `progress`, None, True for a bar, or a function of (done, total).
     """
     loaded = load_file(path, target, checked_missing(missing))
     table = loaded.table
-    name = estimator or DEFAULTS.get(table.task)
-    if name is None:
-        raise EstimatorUnavailable(
-            f"the target {target!r} has {len(table.class_names)} classes; no estimator for more "
-            "than two is available"
-        )
+    name = estimator or DEFAULTS[table.task]
     chosen = resolve_estimator(name)
     if (table.task == "regression") == (name == "logistic"):
         raise ValueError(f"the estimator {name!r} does not fit a {table.task} target")
-    model = chosen(prior) if prior is not None else chosen()
-    model.fit(table.features, table.target)
+    options = {"prior": prior, "inference": inference, "random_state": seed}
+    options = {option: value for option, value in options.items() if value is not None}
+    features: Any = table.features
+    if name in SAMPLED:
+        import pandas
+
+        options["progress"] = progress
+        features = pandas.DataFrame(features, columns=list(table.feature_names))
+    elif len(options.keys() - {"prior"}):
+        raise ValueError(f"the estimator {name!r} is exact: it takes no inference and no seed")
+    target_values = table.target
+    if table.task != "regression":
+        target_values = np.array(table.class_names)[table.target]
+    model = chosen(**options)
+    with warnings.catch_warnings():
+        # They are part of the summary.
+        warnings.simplefilter("ignore", _convergence_warning())
+        model.fit(features, target_values)
+    summary = getattr(model, "summary")() if name in SAMPLED else None  # noqa: B009
     arrays, values = model.to_state()
     config = {
         "estimator": name,
@@ -61,23 +88,38 @@ def fit_file(
         "class_names": list(table.class_names),
     }
     save_model(output, SavedModel(_KIND, arrays, config))
-    return Fitted(name, table.task, len(table), table.feature_names)
+    words = () if summary is None else summary.warnings
+    text = None if summary is None else str(summary)
+    return Fitted(name, table.task, len(table), table.feature_names, text, words)
 
 
 def predict_file(model_path: Path, path: Path) -> pandas.DataFrame:
-    """A row a row of the file: `prediction`, and the probability of each class if there are any."""
+    """A row a row of the file: `prediction`, and how sure it is.
+
+    That is the probability of each class, or the standard deviation of a new observation.
+    """
     import pandas
 
     saved = load_model(model_path, _KIND)
     config: dict[str, Any] = dict(saved.config)
     model = resolve_estimator(config["estimator"]).from_state(saved.arrays, config["values"])
     features = Encoder.from_config(config["encoder"]).transform(read_frame(path), str(path))
-    predictions = model.predict(features)
     if config["task"] == "regression":
-        return pandas.DataFrame({"prediction": predictions})
-    names = config["class_names"]
-    frame = pandas.DataFrame({"prediction": [names[int(number)] for number in predictions]})
+        if config["estimator"] not in SAMPLED:
+            return pandas.DataFrame({"prediction": model.predict(features)})
+        mean, deviation = getattr(model, "predict")(features, return_std=True)  # noqa: B009
+        return pandas.DataFrame({"prediction": mean, "standard_deviation": deviation})
     probabilities = getattr(model, "predict_proba")(features)  # noqa: B009
-    for number, name in enumerate(names):
-        frame[f"probability_{name}"] = probabilities[:, number]
+    classes = [str(name) for name in getattr(model, "classes_")]  # noqa: B009
+    best = np.argmax(probabilities, axis=1)
+    frame = pandas.DataFrame({"prediction": [classes[number] for number in best]})
+    # In the order of the file's own values: 10 after 9.
+    for name in config["class_names"]:
+        frame[f"probability_{name}"] = probabilities[:, classes.index(name)]
     return frame
+
+
+def _convergence_warning() -> type[Warning]:
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning

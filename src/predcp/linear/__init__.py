@@ -1,7 +1,10 @@
 """Linear and logistic regression with horseshoe-type local scales under complexity priors."""
 
+from typing import TYPE_CHECKING, Any
+
 from predcp.linear._draws import Draws
 from predcp.linear._hamiltonian import Hmc, Nuts
+from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
@@ -20,6 +23,10 @@ from predcp.linear._priors import (
 from predcp.linear._target import Target
 from predcp.linear._vi import MeanField
 
+if TYPE_CHECKING:
+    from predcp.linear._linear import LinearRegression
+    from predcp.linear._logistic import LogisticRegression
+
 __all__ = [
     "CoefficientPrior",
     "Draws",
@@ -30,7 +37,10 @@ __all__ = [
     "HalfCauchyScale",
     "Hmc",
     "Horseshoe",
+    "Laplace",
+    "LinearRegression",
     "LogisticPredictive",
+    "LogisticRegression",
     "MeanField",
     "Nuts",
     "Predictive",
@@ -42,3 +52,16 @@ __all__ = [
     "linear_regression",
     "logistic_regression",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The estimators need scikit-learn, the models and priors do not.
+    if name == "LinearRegression":
+        from predcp.linear._linear import LinearRegression
+
+        return LinearRegression
+    if name == "LogisticRegression":
+        from predcp.linear._logistic import LogisticRegression
+
+        return LogisticRegression
+    raise AttributeError(f"module 'predcp.linear' has no attribute {name!r}")

@@ -44,17 +44,21 @@ def linear_regression(
     prior: CoefficientPrior | None = None,
     intercept: bool = True,
     weights: Any = None,
+    noise_floor: float = 0.0,
 ) -> None:
     """`y_n ~ Normal(alpha + x_n . beta, sigma)` on standardised responses.
 
-    **Arguments**: as `logistic_regression`; `sigma ~ half-Normal(1)`, `alpha ~ Normal(0, 1)`.
+    **Arguments**: as `logistic_regression`; `sigma ~ half-Normal(1)`, `alpha ~ Normal(0, 1)`;
+    `noise_floor`, added to sigma in quadrature: where a fit can be exact, the posterior of sigma
+    alone is improper at 0.
     """
     sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
     setting = Setting(x, "normal", 1, sigma)
     mean = x @ (prior or HalfCauchyScale()).coefficients(setting)
     if intercept:
         mean = mean + numpyro.sample("alpha", dist.Normal(0.0, 1.0))
-    _observe(dist.Normal(mean, sigma), y, x.shape[0], weights)
+    noise = jnp.hypot(sigma, noise_floor) if noise_floor else sigma
+    _observe(dist.Normal(mean, noise), y, x.shape[0], weights)
 
 
 def _observe(observed: dist.Distribution, y: Any, rows: int, weights: Any) -> None:

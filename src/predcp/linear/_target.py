@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 from numpyro.infer.initialization import init_to_uniform
@@ -87,7 +88,7 @@ class Target:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What decides the compiled program: everything but the numbers in the data."""
-        shapes = tuple((np.shape(a), np.result_type(a).name) for a in jax.tree.leaves(self.data))
+        shapes = tuple((np.shape(a), jnp.result_type(a).name) for a in jax.tree.leaves(self.data))
         options = tuple(sorted(self.options.items()))
         centre = tuple(sorted(self.centre.items()))
         precision = jax.config.jax_enable_x64

@@ -1,0 +1,221 @@
+"""Laplace's method for linear models, twice: coefficients given their scales, then the scales."""
+
+import contextlib
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from predcp.linear._conditional import Conditional
+from predcp.linear._draws import Draws
+from predcp.linear._gaussian import normal_at_mode
+from predcp.linear._layout import Progress
+from predcp.linear._priors import LocalScales
+from predcp.linear._scales import Rows, Scales, Split
+from predcp.linear._target import Target
+
+_CHUNK = 50
+# Of the matrices that are factorised: rounding leaves 1 of it two digits.
+_LOG_CONDITION = np.log(1e14)
+_FAR = 300.0
+_LARGE_SIDE = 500
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Normals at modes: seconds where sampling takes minutes, and no proof that it is enough.
+
+    The coefficients are integrated given the scales (exactly for a normal response), so that many
+    columns do not inflate them; the scales get one normal at the mode of what remains, in the
+    coordinates in which samplers move them. Good for trying things out; where several modes
+    or long tails matter, report `Nuts`. Always in double precision.
+
+    **Arguments**: `draws` from the approximation, `seed` of them.
+    """
+
+    draws: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 4:
+            raise ValueError(f"draws must be at least 4, got {self.draws}")
+
+    def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
+        """Draws of every problem of the target, as one chain each."""
+        target = _non_centred(target)
+        count = target.problems or 1
+        side = min(np.shape(target.data[0])[-2:])
+        with jax.enable_x64(True), _few_threads(side):
+            results = []
+            for number in range(count):
+                data = tuple(
+                    _double(part if target.problems is None else part[number])
+                    for part in target.data
+                )
+
+                def report(done: int, total: int, number: int = number) -> None:
+                    if progress is not None:
+                        progress(number * total + done, count * total)
+
+                results.append(self._one(target, data, number, report))
+            return results
+
+    def _one(self, target: Target, data: tuple[Any, ...], number: int, report: Progress) -> Draws:
+        program = _program(target, data)
+        calls = -(-self.draws // _CHUNK)
+        # The search for the mode counts as much as all draws: its length is not known before.
+        total = 2 * calls
+        report(0, total)
+        began = time.perf_counter()
+        posterior = _Posterior(program, data)
+        normal = normal_at_mode(posterior.potential, program.scales.start())
+        report(calls, total)
+        generator = np.random.default_rng((self.seed, number))
+        noise = generator.standard_normal((self.draws, program.scales.dimension))
+        thetas, log_q = normal.transform(noise)
+        pieces, lp = [], np.empty(self.draws)
+        for call in range(calls):
+            part = np.arange(call * _CHUNK, min((call + 1) * _CHUNK, self.draws))
+            drawn = []
+            for i in part:
+                u, log_density, lp[i] = posterior.draw(thetas[i], generator)
+                log_q[i] += log_density
+                drawn.append(u)
+            # A whole chunk, so that the last one needs no program of its own.
+            filled = np.resize(part, _CHUNK)
+            us = np.stack(drawn)[filled - part[0]]
+            kept = program.kept(thetas[filled], us, *data)
+            pieces.append(jax.tree.map(np.asarray, kept))
+            report(calls + call + 1, total)
+        values = jax.tree.map(lambda *parts: np.concatenate(parts)[None, : self.draws], *pieces)
+        seconds = time.perf_counter() - began
+        figures = {"steps": float(normal.evaluations), "slope": normal.slope}
+        statistics = {"lp": lp[None], "log_q": log_q[None]}
+        return Draws(values, statistics, None, seconds, normal.evaluations, figures)
+
+
+def _non_centred(target: Target) -> Target:
+    """The same posterior with `xi` itself for a coordinate, in which the predictor is linear."""
+    options = {
+        name: replace(value, centring=0.0) if isinstance(value, LocalScales) else value
+        for name, value in target.options.items()
+    }
+    return replace(target, options=options)
+
+
+Pulled = tuple[Split, Array, Rows]
+
+
+class _Program(NamedTuple):
+    scales: Scales
+    pull: Callable[..., Pulled]
+    kept: Callable[..., Any]
+
+
+class _Posterior:
+    """Scales and coefficients of one problem."""
+
+    def __init__(self, program: _Program, data: tuple[Any, ...]) -> None:
+        self._program, self._data = program, data
+        self._design = np.asarray(data[0], np.float64)
+        if program.scales.intercept:
+            ones = np.ones((len(self._design), 1))
+            self._design = np.concatenate([self._design, ones], axis=1)
+
+    def potential(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Minus the log density of the scales, coefficients integrated, and its gradient."""
+        potential, model, free = self._at(theta)
+        if model is None:
+            return np.inf, np.zeros_like(theta)
+        slope = model.slope()
+        pulled = self._program.pull(theta, slope.log_scales * free, slope.log_noise, *self._data)[1]
+        return potential + model.minus_log_evidence(), np.asarray(pulled)
+
+    def draw(
+        self, theta: np.ndarray, generator: np.random.Generator
+    ) -> tuple[np.ndarray, float, float]:
+        """u, the log of its density given theta, and the log of the joint density."""
+        potential, model, _ = self._at(theta)
+        if model is None:
+            raise FloatingPointError(
+                "a draw of the scales left floating point; use inference='nuts' on these data"
+            )
+        u, log_density = model.draw(generator)
+        constant = 0.5 * u.size * np.log(2.0 * np.pi)
+        return u, log_density, -potential - model.objective(u) - constant
+
+    def _at(self, theta: np.ndarray) -> tuple[float, Conditional | None, np.ndarray]:
+        """The scales' own potential, the model given them, and which of them are not cut off."""
+        scales, design = self._program.scales, self._design
+        nothing = np.zeros((design.shape[1], *scales.coefficients[1:])).reshape(len(design.T), -1)
+        split, _, rows = self._program.pull(theta, nothing, 0.0, *self._data)
+        potential, log_scales, log_noise = (np.asarray(part) for part in split)
+        outcomes, weights = np.asarray(rows.outcomes), np.asarray(rows.weights, np.float64)
+        if not (np.isfinite(potential) and np.isfinite(log_noise) and abs(log_noise) < _FAR):
+            return np.inf, None, nothing
+        if np.isnan(log_scales).any():
+            return np.inf, None, nothing
+        # A wider prior is no other to the data, but to rounding.
+        information = np.log(weights @ design**2) - 2.0 * log_noise + np.log(len(design.T))
+        limit = 0.5 * (_LOG_CONDITION - information)[:, None]
+        noise = float(np.exp(log_noise))
+        kept = np.exp(np.minimum(log_scales, limit))
+        model = Conditional(scales.family, design, kept, outcomes, weights, noise)
+        return float(potential), model, log_scales <= limit
+
+
+# The last few programs, so that a second fit of the same shape compiles nothing.
+_PROGRAMS: dict[Hashable, _Program] = {}
+_PROGRAMS_HELD = 16
+
+
+def _program(target: Target, data: tuple[Any, ...]) -> _Program:
+    try:
+        key: Hashable = target.identity
+        if key in _PROGRAMS:
+            return _PROGRAMS[key]
+    except TypeError:
+        # A user's own option that cannot be hashed: compiled for this fit alone.
+        key = None
+    scales = Scales.of(target, *data)
+
+    def pull(theta: Array, log_scales: Array, log_noise: Array, *data: Any) -> Pulled:
+        """The scales, and the gradient of their potential plus the given slopes along them."""
+        split, back, rows = jax.vjp(lambda theta: scales.split(theta, *data), theta, has_aux=True)
+        (slope,) = back(Split(jnp.ones_like(split.potential), log_scales, log_noise))
+        return split, slope, rows
+
+    def kept(thetas: Array, us: Array, *data: Any) -> Any:
+        def one(theta: Array, u: Array) -> Any:
+            sites = scales.sites(theta, u, *data)
+            return sites if target.keep is None else target.keep(sites, *data)
+
+        return jax.vmap(one)(thetas, us)
+
+    program = _Program(scales, jax.jit(pull), jax.jit(kept))
+    if key is not None:
+        while len(_PROGRAMS) >= _PROGRAMS_HELD:
+            _PROGRAMS.pop(next(iter(_PROGRAMS)))
+        _PROGRAMS[key] = program
+    return program
+
+
+def _few_threads(side: int) -> contextlib.AbstractContextManager[Any]:
+    """One thread for small matrices: those of a BLAS wait for each other ten times as long."""
+    if side > _LARGE_SIDE:
+        return contextlib.nullcontext()
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        return contextlib.nullcontext()
+    return threadpool_limits(1)
+
+
+def _double(array: Any) -> Array:
+    array = jnp.asarray(array)
+    return array.astype(np.float64) if jnp.issubdtype(array.dtype, jnp.floating) else array

@@ -1,0 +1,299 @@
+"""What the two regressions share: validation, standard units, fitting, reporting, saving."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from predcp.linear._columns import Columns
+from predcp.linear._convergence import Convergence
+from predcp.linear._draws import Draws
+from predcp.linear._inference import as_inference
+from predcp.linear._priors import as_coefficient_prior, typical_log_tau
+from predcp.linear._progress import shown
+from predcp.linear._summary import Summary, summary_table
+from predcp.linear._target import Target
+
+if TYPE_CHECKING:
+    import xarray
+
+# Numbers held at once when predicting.
+_BLOCK = 2**24
+_NAMED_AT_MOST = 5
+_NEVER_MOVED = "NaN"
+
+
+class Regression(BaseEstimator):
+    """Base of `LogisticRegression` and `LinearRegression`.
+
+    Columns are standardised with the training rows; those that never vary get coefficient 0 and
+    are named in the summary.
+    """
+
+    prior: Any
+    inference: Any
+    fit_intercept: bool
+    random_state: Any
+    progress: Any
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _saved_names: list[str]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # What a subclass adds.
+
+    def _model(self) -> Callable[..., None]:
+        """The NumPyro program, `model(x, y, *weights, **options)`."""
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        """Of the program, but for `prior` and `intercept`."""
+        raise NotImplementedError
+
+    def _outputs(self) -> list[str]:
+        """Names of the logits, or one empty name."""
+        raise NotImplementedError
+
+    def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Draws on the scale of the outcomes; the model's own may be standardised."""
+        return values
+
+    # Fitting.
+
+    def _validated(self, x: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, ...]:
+        """Dense rows with a positive weight, and their weights (None if all are 1)."""
+        x, y = validate_data(
+            self, x, y, accept_sparse=True, dtype=np.float64, ensure_min_samples=2, **checks
+        )
+        x = _dense(x)
+        if sample_weight is None:
+            return x, y, None
+        weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        counted = weights > 0.0
+        if counted.sum() < 2:
+            raise ValueError("sample_weight must be positive for at least two rows (samples)")
+        return x[counted], y[counted], weights[counted]
+
+    def _fit(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
+        self.columns_ = Columns.fit(
+            x, np.ones(len(x)) if weights is None else weights, self.fit_intercept
+        )
+        if not self.columns_.varying.any():
+            raise ValueError(
+                f"no column of X varies over its {len(x)} rows, so there is nothing to learn from"
+            )
+        kind = np.dtype(jnp.result_type(float))
+        data = [self.columns_.transform(x).astype(kind)]
+        data.append(y.astype(kind) if y.dtype.kind == "f" else y.astype(np.int32))
+        if weights is not None:
+            data.append(weights.astype(kind))
+        self._data = tuple(data)
+        inference = as_inference(self.inference, _seed(self.random_state))
+        with shown(self.progress, "fitting") as report:
+            (draws,) = inference.sample(self._target(), report)
+        _require_finite(draws)
+        self._set_draws(draws)
+        for words in self.convergence_.warnings():
+            # At the line that called `fit`.
+            warnings.warn(words, ConvergenceWarning, stacklevel=3)
+
+    def _target(self) -> Target:
+        options = {
+            **self._options(),
+            "prior": as_coefficient_prior(self.prior),
+            "intercept": bool(self.fit_intercept),
+        }
+        centre = {"log_tau": typical_log_tau(self._data[0].shape[1])}
+        return Target(self._model(), self._data, options, keep=_keep, centre=centre)
+
+    def _set_draws(self, draws: Draws) -> None:
+        self.draws_ = draws
+        self.convergence_ = Convergence.of(draws)
+        units = self._original_units()
+        coefficients = units["coef"].mean(axis=(0, 1))
+        intercept = units["intercept"].mean(axis=(0, 1))
+        self._set_coefficients(coefficients, intercept)
+
+    def _set_coefficients(self, coefficients: np.ndarray, intercept: np.ndarray) -> None:
+        self.coef_, self.intercept_ = coefficients, intercept
+
+    # Reading.
+
+    def _original_units(self) -> dict[str, np.ndarray]:
+        """`coef`, `intercept` and the scales, `(chains, draws, ...)`."""
+        values = {name: np.asarray(array, np.float64) for name, array in self.draws_.values.items()}
+        beta = values.pop("beta")
+        units = {"coef": self.columns_.coefficients(beta)}
+        alpha = values.pop("alpha", np.zeros((*beta.shape[:2], *beta.shape[3:])))
+        units["intercept"] = alpha - self.columns_.shift(beta)
+        if "log_tau" in values:
+            units["tau"] = np.exp(values.pop("log_tau"))
+        return self._in_units({**units, **values})
+
+    def _predictors(self, x: Any) -> Iterator[Float[np.ndarray, "rows draws ..."]]:
+        """The linear predictor of every draw in standard units, some rows at a time."""
+        check_is_fitted(self)
+        x = validate_data(self, x, accept_sparse=True, dtype=np.float64, reset=False)
+        scores = self.columns_.transform(_dense(x))
+        beta, alpha = _flat(self.draws_.values["beta"]), self.draws_.values.get("alpha")
+        alpha = 0.0 if alpha is None else _flat(alpha)
+        rows = max(1, _BLOCK // beta[:, 0].size)
+        for first in range(0, len(scores), rows):
+            block = scores[first : first + rows]
+            yield np.einsum("np,dp...->nd...", block, beta, optimize=True) + alpha
+
+    @property
+    def posterior_(self) -> xarray.DataTree:
+        """Everything ArviZ reads: `posterior`, `sample_stats`, `log_likelihood`, `log_prior`,
+        `posterior_predictive`, `prior` and `observed_data`; made when first asked for.
+
+        The local scales' noise xi is not part of `log_prior`: to scale the power of a prior is
+        to scale that of its hyperparameters.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_tree"):
+            from predcp.linear._posterior import posterior_tree
+
+            if not hasattr(self, "_data"):
+                raise AttributeError(
+                    "posterior_ needs the training data, which a saved model does not keep; "
+                    "fit the model again"
+                )
+            self._tree = posterior_tree(self)
+        return self._tree
+
+    def summary(self, coefficients: int = 10) -> Summary:
+        """A table of the intercept, the scales and the largest coefficients, and a verdict.
+
+        **Arguments**: `coefficients`, how many are shown, the largest in standard units first.
+        """
+        check_is_fitted(self)
+        units, names = self._original_units(), self._names()
+        outputs = self._outputs()
+        quantities = {}
+        for number, output in enumerate(outputs):
+            label = f"intercept[{output}]" if output else "intercept"
+            intercept = units["intercept"]
+            if self.fit_intercept:
+                quantities[label] = intercept[:, :, number] if output else intercept
+        quantities |= {name: units[name] for name in ("sigma", "tau") if name in units}
+        size = np.abs(_flat(np.asarray(self.draws_.values["beta"])).mean(axis=0))
+        size = size.reshape(-1, len(outputs))
+        columns = np.flatnonzero(self.columns_.varying)
+        for flat in np.argsort(-size, axis=None, kind="stable")[:coefficients]:
+            row, output = np.unravel_index(flat, size.shape)
+            name = names[columns[row]]
+            label = f"{name}[{outputs[output]}]" if outputs[output] else name
+            coef = units["coef"][:, :, columns[row]]
+            quantities[label] = coef[:, :, output] if outputs[output] else coef
+        notes = self.convergence_.words()
+        if size.size > coefficients:
+            notes.append(f"the {coefficients} largest of {size.size} coefficients are shown")
+        constant = [names[column] for column in np.flatnonzero(~self.columns_.varying)]
+        if constant:
+            more = ", ..." if len(constant) > _NAMED_AT_MOST else ""
+            listed = ", ".join(constant[:_NAMED_AT_MOST]) + more
+            notes.append(f"{len(constant)} columns never vary and have coefficient 0: {listed}")
+        table = summary_table(quantities, self.convergence_.sampled)
+        title = f"{type(self).__name__}, prior {_name(self.prior)}, {_name(self.inference)}"
+        warned = tuple(self.convergence_.warnings())
+        return Summary(title, table, tuple(notes), warned)
+
+    def _names(self) -> list[str]:
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_]
+        if hasattr(self, "_saved_names"):
+            return self._saved_names
+        return [f"x{number}" for number in range(self.n_features_in_)]
+
+    # Saving.
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and plain values from which `from_state` makes a model that predicts the same."""
+        check_is_fitted(self)
+        kept = {"beta", "alpha", "sigma", "log_tau"} & self.draws_.values.keys()
+        arrays = {f"draws.{name}": np.asarray(self.draws_.values[name]) for name in sorted(kept)}
+        arrays |= {f"columns.{name}": value for name, value in vars(self.columns_).items()}
+        settings = {
+            "prior": _name(self.prior),
+            "inference": _name(self.inference),
+            "fit_intercept": bool(self.fit_intercept),
+        }
+        # JSON has no NaN, which stands for chains that never moved.
+        convergence = {
+            name: _NEVER_MOVED if value != value else value
+            for name, value in vars(self.convergence_).items()
+        }
+        values = {"settings": settings, "convergence": convergence, "names": self._names()}
+        return arrays, values
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> Any:
+        """The inverse of `to_state`."""
+        model = cls(**values["settings"])
+        model.columns_ = Columns(*(arrays[f"columns.{n}"] for n in ("mean", "scale", "varying")))
+        model.n_features_in_ = len(model.columns_.scale)
+        model._restore(arrays, values)
+        draws = {
+            name.removeprefix("draws."): array
+            for name, array in arrays.items()
+            if name.startswith("draws.")
+        }
+        model._set_draws(Draws(draws, {}, None, 0.0, 0))
+        convergence: dict[str, Any] = {
+            name: np.nan if value == _NEVER_MOVED else value
+            for name, value in values["convergence"].items()
+        }
+        model.convergence_ = Convergence(**convergence)
+        model._saved_names = list(values["names"])
+        return model
+
+    def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
+        """What a subclass saved of its own."""
+
+
+def _keep(sites: dict[str, Any], *data: Any) -> dict[str, Any]:
+    # xi and tau follow from the others.
+    return {name: value for name, value in sites.items() if name not in ("xi", "eta", "tau")}
+
+
+def _dense(x: Any) -> np.ndarray:
+    return x.toarray() if hasattr(x, "toarray") else x
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    """Chains and draws on one axis."""
+    return values.reshape(-1, *values.shape[2:])
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**31:
+        return int(random_state)
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else type(value).__name__
+
+
+def _require_finite(draws: Draws) -> None:
+    for name in ("beta", "alpha", "sigma"):
+        if name in draws.values and not np.isfinite(draws.values[name]).all():
+            raise FloatingPointError(
+                f"the draws of {name} left floating point; the prior's tails may be too heavy for "
+                "these data: try prior='regularised-horseshoe', or jax_enable_x64"
+            )

@@ -1,0 +1,159 @@
+"""Take a linear NumPyro program apart: its scales, and its coefficients given them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from numpyro import handlers
+from numpyro.distributions.transforms import Transform, biject_to
+
+from predcp.linear._conditional import Family
+from predcp.linear._target import Target
+
+# Standard normal and normal sites in which the predictor is linear.
+_NOISE, _INTERCEPT = "xi", "alpha"
+_FAMILIES: dict[type, Family] = {
+    dist.BernoulliLogits: "bernoulli",
+    dist.CategoricalLogits: "categorical",
+    dist.Normal: "normal",
+}
+
+
+class Split(NamedTuple):
+    """One position of the scales: minus its log density, and what it means for the coefficients.
+
+    **Arguments**: `log_scales` `(P, K)`, the intercept's last where there is one; `log_noise`.
+    """
+
+    potential: Array
+    log_scales: Float[Array, "columns outputs"]
+    log_noise: Array
+
+
+class Rows(NamedTuple):
+    """What the program observes: outcomes `(N,)` and how often each counts `(N,)`."""
+
+    outcomes: Array
+    weights: Float[Array, " rows"]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What remains of a linear model when its coefficients are set aside.
+
+    The program must take the design as its first argument, draw `xi` from a standard normal, name
+    its coefficients `beta` (xi times something positive) and its intercept, if any, `alpha`.
+
+    **Arguments**: `transforms` of every other latent site from unconstrained coordinates, and the
+    `shapes` there; `coefficients`, the shape of beta; all found by `Scales.of`.
+    """
+
+    target: Target
+    family: Family
+    transforms: Mapping[str, Transform]
+    shapes: Mapping[str, tuple[int, ...]]
+    coefficients: tuple[int, ...]
+    intercept: bool
+
+    @classmethod
+    def of(cls, target: Target, *data: Any) -> "Scales":
+        """Take the program of a target apart; `data` of one problem."""
+        found: dict[str, Any] = {}
+
+        def look(*data: Any) -> None:
+            # Only shapes are wanted; drawing a scale would mean inverting its prior.
+            model = handlers.seed(target.model, jax.random.key(0))
+            found.update(handlers.trace(model).get_trace(*data, **target.options))
+
+        jax.eval_shape(look, *data)
+        sites = {name: site for name, site in found.items() if site["type"] == "sample"}
+        observed = [site for site in sites.values() if site["is_observed"]]
+        family = _FAMILIES.get(type(observed[0]["fn"])) if len(observed) == 1 else None
+        if family is None or _NOISE not in sites or "beta" not in found:
+            raise ValueError(
+                "inference='laplace' needs a linear predictor: a program with standard normal `xi`, "
+                "coefficients `beta` proportional to it and one normal, Bernoulli or categorical "
+                f"outcome; it found the sites {', '.join(found)}. Use inference='nuts'"
+            )
+        scales = {
+            name: site
+            for name, site in sites.items()
+            if not site["is_observed"] and name not in (_NOISE, _INTERCEPT)
+        }
+        transforms = {name: biject_to(site["fn"].support) for name, site in scales.items()}
+        shapes = {
+            name: transforms[name].inverse_shape(np.shape(site["value"]))
+            for name, site in scales.items()
+        }
+        shape = tuple(np.shape(found["beta"]["value"]))
+        return cls(target, family, transforms, shapes, shape, _INTERCEPT in sites)
+
+    @property
+    def dimension(self) -> int:
+        """Number of unconstrained coordinates."""
+        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    def start(self) -> Float[np.ndarray, " dim"]:
+        """The middle of the coordinates, with predictors of the order of 1."""
+        # Standardised columns: the predictor's variance is the sum of as many squares.
+        tau = -0.5 * np.log(self.coefficients[0])
+        parts = [
+            np.full(int(np.prod(shape)), tau if name == "log_tau" else 0.0)
+            for name, shape in self.shapes.items()
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def values(self, theta: Float[Array, " dim"]) -> tuple[dict[str, Array], Array]:
+        """The sites at a position, and the log of the volume they take there."""
+        values, volume, begin = {}, jnp.zeros(()), 0
+        for name, transform in self.transforms.items():
+            end = begin + int(np.prod(self.shapes[name]))
+            z = theta[begin:end].reshape(self.shapes[name])
+            values[name] = transform(z)
+            volume = volume + jnp.sum(transform.log_abs_det_jacobian(z, values[name]))
+            begin = end
+        return values, volume
+
+    def split(self, theta: Float[Array, " dim"], *data: Any) -> tuple[Split, Rows]:
+        """The scales at a position, and the observed rows, which are the same at all."""
+        values, log_density = self.values(theta)
+        # With xi at 1 the coefficients are their own scales.
+        trace = self._trace({**values, _NOISE: jnp.ones(self.coefficients)}, *data)
+        for name in self.transforms:
+            log_density = log_density + jnp.sum(trace[name]["fn"].log_prob(values[name]))
+        scales = trace["beta"]["value"].reshape(self.coefficients[0], -1)
+        if self.intercept:
+            width = jnp.sqrt(trace[_INTERCEPT]["fn"].variance)
+            scales = jnp.concatenate([scales, width.reshape(1, -1)])
+        (observed,) = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
+        noise = jnp.ones(())
+        if self.family == "normal":
+            noise = jnp.ravel(observed["fn"].scale)[0]
+        outcomes = jnp.asarray(observed["value"])
+        weights = jnp.ones(()) if observed["scale"] is None else observed["scale"]
+        rows = Rows(outcomes, jnp.broadcast_to(weights, outcomes.shape))
+        return Split(-log_density, jnp.log(scales), jnp.log(noise)), rows
+
+    def sites(self, theta: Array, u: Array, *data: Any) -> dict[str, Array]:
+        """Every latent and deterministic site, given the position of the scales and u `(P, K)`."""
+        given = {**self.values(theta)[0], _NOISE: u[: self.coefficients[0]]}
+        given[_NOISE] = given[_NOISE].reshape(self.coefficients)
+        if self.intercept:
+            normal = self._trace(given, *data)[_INTERCEPT]["fn"]
+            given[_INTERCEPT] = u[-1].reshape(normal.shape()) * jnp.sqrt(normal.variance)
+        return {
+            name: site["value"]
+            for name, site in self._trace(given, *data).items()
+            if site["type"] == "deterministic"
+            or (site["type"] == "sample" and not site["is_observed"])
+        }
+
+    def _trace(self, values: Mapping[str, Array], *data: Any) -> dict[str, Any]:
+        seeded = handlers.seed(self.target.model, jax.random.key(0))
+        model = handlers.substitute(seeded, dict(values))
+        return handlers.trace(model).get_trace(*data, **self.target.options)
