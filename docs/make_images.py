@@ -11,13 +11,82 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 import predcp
-from predcp import demo, plot
+from predcp import plot
 
 FOLDER = Path(__file__).parent / "images"
+_COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
+
+# Body-mass index, blood pressure and log triglycerides of the first 20 patients of the diabetes
+# study of Efron, Hastie, Johnstone and Tibshirani (2004).
+_PATIENTS = """
+32.1 101 4.8598  21.6  87 3.8918  30.5  93 4.6728  25.3  84 4.8903  23.0 101 4.2905
+22.6  89 4.1897  22.0  90 3.9512  26.2 114 4.2485  32.1  83 4.4773  30.0  85 5.3845
+18.6  97 3.9512  28.0  85 3.5835  23.7  92 4.3041  26.2  97 5.0626  24.0  91 4.2905
+24.7 118 5.0370  30.3 109 5.2149  27.5 111 4.9416  25.4  84 4.4427  24.7  83 4.5433
+"""
+
+
+def design() -> Float[Array, "20 3"]:
+    """Three standardised measurements of twenty patients."""
+    rows = np.array(_PATIENTS.split(), dtype=float).reshape(-1, 3)
+    return jnp.asarray((rows - rows.mean(0)) / rows.std(0))
+
+
+def _likelihood(beta: Array, x: Array) -> dist.Distribution:
+    return dist.Bernoulli(logits=x @ beta)
+
+
+def _parameters(tau: Array, xi: Array) -> Array:
+    return tau * xi
+
+
+def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
+    """An ECP and a PredCP on the standard deviation of the coefficients of a logistic regression.
+
+    **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
+    """
+    x, pi = design(), predcp.LogCauchy(1.0)
+    predictive = predcp.PredictiveComplexity(
+        likelihood=_likelihood,
+        parameters=_parameters,
+        reference=jnp.zeros(x.shape[1]),
+        x=x,
+        draws=predcp.normal_draws(jax.random.key(0), draws, (x.shape[1],)),
+    )
+    return {
+        "ECP": predcp.ComplexityPrior(pi, predcp.LogisticEvidence(x)),
+        "PredCP": predcp.ComplexityPrior(pi, predictive),
+    }
+
+
+def ecp_and_predcp() -> Figure:
+    """The densities of both priors of the README, and the complexity maps behind them."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
+    tau = plot.from_zero(4.0)
+    for name, prior in patient_priors().items():
+        style = {"color": _COLOURS[name], "label": name, "linewidth": 2.0}
+        plot.density(prior, left, tau, **style)
+        left.fill_between(*left.lines[-1].get_data(), color=_COLOURS[name], alpha=0.12)
+        plot.complexity(prior.complexity, right, np.geomspace(1e-2, 1e2, 400), **style)
+        median = prior.icdf(jnp.asarray(0.5))
+        right.plot(median, prior.complexity(median), "o", color=_COLOURS[name])
+    figure.suptitle("Logistic regression, 20 patients, 3 measurements: priors on one scale")
+    left.set(title="The priors", xlim=(0.0, 4.0), ylim=(0.0, 1.0))
+    left.set_xlabel(r"standard deviation of the coefficients, $\tau$")
+    right.set(title="What a scale does to predictions", xlim=(1e-2, 1e2), ylim=(1e-4, 1e2))
+    right.set_xlabel(r"standard deviation of the coefficients, $\tau$")
+    right.set_ylabel(r"divergence from a fair coin, $\kappa$ (nats)")
+    right.annotate("at most log 2", (1.3e-2, 0.8), color=_COLOURS["PredCP"])
+    right.plot([], [], "o", color="grey", label="median of the prior")
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    left.legend(frameon=False)
+    right.legend(frameon=False, loc="upper left")
+    return figure
 
 
 def pis() -> dict[str, predcp.DivergencePrior]:
@@ -121,6 +190,7 @@ def joint_density() -> Figure:
 
 
 FIGURES: tuple[Callable[[], Figure], ...] = (
+    ecp_and_predcp,
     pi_and_ecp,
     marginals,
     second_mode,
@@ -131,9 +201,6 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
 
 def main() -> None:
     """Save every picture under docs/images."""
-    # Single precision, as `make demo` draws it: draws differ with the precision.
-    print("ecp_and_predcp", flush=True)
-    demo.draw(demo.priors(), FOLDER / demo.PICTURE)
     jax.config.update("jax_enable_x64", True)
     for make in FIGURES:
         print(make.__name__, flush=True)

@@ -332,7 +332,7 @@ def predict_command(
 
 @app.command("demo", epilog="Example: predcp demo")
 def demo_command() -> None:
-    """Build two priors, print their quantiles, save a picture."""
+    """Compare half-Cauchy, ECP and PredCP on an embedded table: NUTS, a picture, a report."""
     with _errors():
         try:
             from predcp import demo  # pyright: ignore[reportAttributeAccessIssue]

@@ -40,7 +40,9 @@ def test_groups_differ_in_their_split_alone(model, tmp_path):
     tally = run("grid", grid, tmp_path, engine="batch")
     assert (tally.finished, tally.failed) == (6, 0)
     assert model.calls == [[0, 1, 2], [0, 1, 2]]
-    values = {record.cell.split: record.metrics for record in Store(tmp_path, "grid").records()[0]}
+    values = {
+        record.cell.split: record.metrics for record in Store(tmp_path, "grid").records().finished
+    }
     assert values[2] == (("test", "value", 2.0),)
 
 

@@ -10,8 +10,8 @@ from scipy import stats
 import predcp
 from predcp.linear import Evidence, Hmc, Predictive, Target, logistic_regression
 
-SIMULATIONS, ROWS, COLUMNS = 100, 10, 3
-DRAWS, THIN = 300, 6
+SIMULATIONS, ROWS, COLUMNS = 80, 8, 2
+DRAWS, THIN = 250, 5
 DESIGN = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, COLUMNS)))
 
 
@@ -22,7 +22,7 @@ def kept(sites, x, y):
 
 @pytest.mark.parametrize(
     "prior",
-    [Evidence(predcp.Exponential(0.5)), Predictive(predcp.Exponential(0.2))],
+    [Evidence(predcp.Exponential(0.5)), Predictive(predcp.Exponential(0.2), draws=4)],
     ids=["ecp", "predcp"],
 )
 def test_ranks_are_uniform(prior):
@@ -39,7 +39,7 @@ def test_ranks_are_uniform(prior):
     y, truth = simulated(jax.random.split(jax.random.key(11), SIMULATIONS))
     designs = jnp.broadcast_to(DESIGN, (SIMULATIONS, *DESIGN.shape))
     target = Target(logistic_regression, (designs, y), options, SIMULATIONS, kept)
-    sampler = Hmc(chains=1, warmup=300, draws=DRAWS, exchanges=2, max_steps=16)
+    sampler = Hmc(chains=1, warmup=250, draws=DRAWS, exchanges=2, max_steps=16)
     fits = sampler.sample(target)
     for name, true in truth.items():
         ranks = [

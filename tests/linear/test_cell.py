@@ -13,7 +13,7 @@ SHORT = {"chains": 2, "warmup": 50, "draws": 50, "chunk": 50}
 
 def test_several_splits_in_one_program():
     cells = [
-        Cell("breast-cancer", "logistic", "ecp", "mcmc", split, settings=SHORT)
+        Cell("breast-wisconsin", "logistic", "ecp", "mcmc", split, settings=SHORT)
         for split in range(2)
     ]
     first, second = run_many(cells, Context(keep_posterior=True))

@@ -71,11 +71,18 @@ def test_same_seed_same_bits_and_no_second_compilation():
 
 def test_chains_go_on_until_they_have_mixed():
     hardly = Hmc(
-        chains=2, warmup=50, draws=50, chunk=50, trajectory=0.05, max_draws=200, rhat=1.0001
+        chains=2,
+        warmup=50,
+        draws=50,
+        chunk=50,
+        trajectory=0.05,
+        exchanges=0,
+        max_draws=200,
+        rhat=1.0001,
     )
     (draws,) = hardly.sample(Target(normal, (MEAN,)))
     assert draws.values["theta"].shape[1] == 200
-    easily = Hmc(chains=2, warmup=50, draws=50, chunk=50, max_draws=200, rhat=10.0)
+    easily = Hmc(chains=2, warmup=50, draws=50, chunk=50, exchanges=0, max_draws=200, rhat=10.0)
     assert easily.sample(Target(normal, (MEAN,)))[0].values["theta"].shape[1] == 50
 
 
@@ -114,7 +121,7 @@ def test_coordinates_and_exchanges_leave_the_posterior_alone(prior):
     from dataclasses import replace
 
     plain = replace(prior, coordinates="log", centring=0.0)
-    reference = fitted(plain, Nuts(chains=4, warmup=500, draws=2000, target_acceptance=0.95))
+    reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
     ours = fitted(prior, Hmc(chains=4, warmup=500, draws=2000, exchanges=5, seed=1))
     assert ours.statistics["exchanged"].mean() > 0.05
     for name in ("log_tau", "logits"):
@@ -180,5 +187,12 @@ def test_single_precision_follows_double():
     position = double.start(jax.random.key(0))
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), position)
     np.testing.assert_allclose(
-        target.potential(*arrays)(single), double.potential(DESIGN, CLASSES)(position), rtol=1e-5
+        jax.jit(target.potential(*arrays))(single),
+        jax.jit(double.potential(DESIGN, CLASSES))(position),
+        rtol=1e-5,
     )
+
+
+def test_exchanges_need_columns():
+    with pytest.raises(ValueError, match="exchanges=0"):
+        Hmc(chains=1, warmup=5, draws=5).sample(Target(normal, (MEAN,)))

@@ -47,7 +47,13 @@ def exchanged(
     def propose(carry, key):
         z, energy, accepted = carry
         key_first, key_second, key_accept = jax.random.split(key, 3)
-        size = jnp.abs(target.sites(z, *data)["beta"])
+        sites = target.sites(z, *data)
+        if "beta" not in sites:
+            raise ValueError(
+                "exchanges needs a model with a site `beta` and the design as its first argument; "
+                "give exchanges=0"
+            )
+        size = jnp.abs(sites["beta"])
         size = size.reshape(size.shape[0], -1).sum(-1)
         log_size = jnp.log(size + jnp.finfo(size.dtype).tiny)
         first = jax.random.categorical(key_first, log_size)

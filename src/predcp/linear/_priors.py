@@ -7,7 +7,7 @@ Each is a NumPyro program: `coefficients` samples `lambda`, `xi` and `log_tau` a
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +87,7 @@ class LocalScales(CoefficientPrior):
     def local_scales(self, shape: tuple[int, ...]) -> Array:
         """The site `lambda`."""
         half_cauchy = LocalScale(1.0) if self.coordinates == "normal" else dist.HalfCauchy(1.0)
-        return numpyro.sample("lambda", half_cauchy.expand(shape).to_event(len(shape)))
+        return jnp.asarray(numpyro.sample("lambda", half_cauchy.expand(shape).to_event(len(shape))))
 
     def scaled_noise(self, setting: Setting, scale: Array) -> Array:
         """`scale * xi`, with the site `xi`."""
@@ -97,9 +97,8 @@ class LocalScales(CoefficientPrior):
             return scale * numpyro.sample("xi", standard.to_event(event))
         information = jnp.sqrt(self.centring * setting.information)
         widening = jnp.hypot(1.0, information * scale)
-        eta = numpyro.sample("eta", dist.Normal(0.0, widening).to_event(event))
-        xi = numpyro.deterministic("xi", eta / widening)
-        return scale * xi
+        eta = jnp.asarray(numpyro.sample("eta", dist.Normal(0.0, widening).to_event(event)))
+        return scale * _named("xi", eta / widening)
 
 
 class Horseshoe(LocalScales):
@@ -115,8 +114,8 @@ class Horseshoe(LocalScales):
     def coefficients(self, setting: Setting) -> Array:
         local_scales = self.local_scales(setting.shape)
         log_tau = numpyro.sample("log_tau", self.log_scale(setting, local_scales))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
-        return numpyro.deterministic("beta", self.scaled_noise(setting, tau * local_scales))
+        tau = _named("tau", jnp.exp(log_tau))
+        return _named("beta", self.scaled_noise(setting, tau * local_scales))
 
 
 @dataclass(frozen=True)
@@ -233,13 +232,13 @@ class RegularisedHorseshoe(LocalScales):
         scale = expected / max(columns - expected, 0.5) * sigma / math.sqrt(rows)
         local_scales = self.local_scales(setting.shape)
         log_tau = numpyro.sample("log_tau", LogOf(dist.HalfCauchy(scale)))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
+        tau = _named("tau", jnp.exp(log_tau))
         half = 0.5 * self.slab_df
         slab = numpyro.sample("slab", dist.InverseGamma(half, half * self.slab_scale**2))
         wide = tau * local_scales
         # c wide / sqrt(c^2 + wide^2), which neither square may overflow.
         bounded = wide / jnp.hypot(1.0, wide / jnp.sqrt(slab))
-        return numpyro.deterministic("beta", self.scaled_noise(setting, bounded))
+        return _named("beta", self.scaled_noise(setting, bounded))
 
 
 @dataclass(frozen=True)
@@ -252,15 +251,15 @@ class Ridge(CoefficientPrior):
         shape = setting.shape
         xi = numpyro.sample("xi", dist.Normal(0.0, 1.0).expand(shape).to_event(len(shape)))
         log_tau = numpyro.sample("log_tau", LogOf(dist.HalfCauchy(self.scale)))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
-        return numpyro.deterministic("beta", tau * xi)
+        tau = _named("tau", jnp.exp(log_tau))
+        return _named("beta", tau * xi)
 
 
 class LogOf(dist.Distribution):
     """The distribution of the logarithm of a positive quantity, with its Jacobian."""
 
     arg_constraints = {}
-    support = constraints.real
+    support = constraints.real  # type: ignore[assignment]
     pytree_data_fields = ("positive",)
 
     def __init__(self, positive: dist.Distribution):
@@ -306,15 +305,21 @@ def as_coefficient_prior(prior: Any) -> CoefficientPrior:
     if isinstance(prior, str) and prior in PRESETS:
         return PRESETS[prior]
     if callable(prior):
-        return GivenFunction(prior)
+        return GivenFunction(cast("Callable[[Array, Array], dist.Distribution]", prior))
     raise ValueError(
         f"prior must be one of {', '.join(map(repr, PRESETS))}, a distribution or a "
         f"predcp.linear prior, got {prior!r}"
     )
 
 
+def _named(name: str, value: Array) -> Array:
+    """The value, recorded as a deterministic site."""
+    numpyro.deterministic(name, value)
+    return value
+
+
 def _categorical(beta: Array, x: Array) -> dist.Distribution:
-    return dist.Categorical(logits=x @ beta)
+    return cast("dist.Distribution", dist.Categorical(logits=x @ beta))
 
 
 def _scaled(local_scales: Array, tau: Array, xi: Array) -> Array:

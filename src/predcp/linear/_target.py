@@ -50,7 +50,7 @@ class Target:
             model_args=self.first_problem,
             model_kwargs=dict(self.options),
             dynamic_args=True,
-            init_strategy=init_to_uniform(radius=1.0),
+            init_strategy=init_to_uniform(radius=1),
         )
 
     @property
@@ -91,5 +91,5 @@ class Target:
         shapes = tuple((np.shape(a), jnp.result_type(a).name) for a in jax.tree.leaves(self.data))
         options = tuple(sorted(self.options.items()))
         centre = tuple(sorted(self.centre.items()))
-        precision = jax.config.jax_enable_x64
+        precision = jnp.result_type(float).name
         return self.model, options, self.problems, self.keep, centre, shapes, precision
