@@ -20,8 +20,8 @@ from predcp.experiments import (
 
 NAME, PICTURE = "demo", "demo.png"
 PRIORS = {"half-cauchy": "#999999", "ecp": "#0072B2", "predcp": "#D55E00"}
-_SPLITS = 3
-_SETTINGS = {"chains": 4, "warmup": 300, "draws": 300, "intercept": True}
+_SPLITS = 2
+_SETTINGS = {"chains": 4, "warmup": 300, "draws": 700, "intercept": True}
 
 
 def cells() -> list[Cell]:
@@ -74,6 +74,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
             )
         ax.set(title=title, yticks=range(len(PRIORS)), yticklabels=list(PRIORS), ylim=(-0.6, 2.6))
         ax.invert_yaxis()
+        ax.locator_params(axis="x", nbins=5)
         ax.spines[["top", "right"]].set_visible(False)
     left.set_xlabel("nats a patient; to the right is better")
     right.set_xlabel("leapfrog steps of NUTS; to the left is better")
