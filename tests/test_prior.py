@@ -81,6 +81,19 @@ def test_draws_have_the_distribution(map_name, pi):
     assert scipy.stats.kstest(np.asarray(prior.cdf(draws)), "uniform").pvalue > 1e-3
 
 
+def test_a_model_draws_its_scale_from_the_prior():
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), SCALAR_MAPS["coin"]()).log_scale()
+
+    def model():
+        numpyro.sample("log_tau", prior)
+
+    drawn = Predictive(model, num_samples=3)(jax.random.key(0))["log_tau"]
+    assert drawn.shape == (3,) and np.isfinite(drawn).all()
+    # NumPyro names the argument outside a vectorised program.
+    assert prior.sample(jax.random.key(0), sample_shape=(2,)).shape == (2,)
+    numpyro.handlers.seed(model, 0)()
+
+
 def test_a_million_draws_use_the_table_and_stay_exact():
     complexity = predcp.LinearEvidence(DESIGN)
     log_kappa = predcp.LogCauchy(1.0).sample_log(jax.random.key(0), (100_000,))

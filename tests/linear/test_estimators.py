@@ -4,6 +4,7 @@ import pickle
 
 import jax
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 import scipy.sparse
 from sklearn.base import clone
@@ -25,8 +26,8 @@ QUICK = Laplace(draws=20)
 
 @parametrize_with_checks(
     [
-        LogisticRegression("half-cauchy", inference=QUICK),
-        LinearRegression("half-cauchy", inference=QUICK),
+        LogisticRegression("ridge", inference=QUICK),
+        LinearRegression("ridge", inference=QUICK),
     ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
@@ -116,22 +117,23 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(other.coef_ * scale / 1e6, model.coef_, rtol=1e-3, atol=1e-3)
 
 
-def test_every_prior_and_any_object_finds_the_signal():
-    import numpyro.distributions as dist
+PRIORS = {
+    **{name: name for name in ("predcp", "ecp", "half-cauchy", "regularised-horseshoe", "ridge")},
+    "a divergence prior": predcp.LogCauchy(2.0),
+    "a distribution": dist.HalfNormal(1.0),
+    "a function": lambda x, local_scales: dist.HalfCauchy(0.1),
+}
 
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_every_prior_and_any_object_finds_the_signal(name):
     x, y = classes(2, rows=80)
     new_x, new_y = classes(2, rows=300, seed=5)
     # Nobody predicts the noise.
     predictor = 2.0 * new_x[:, 0] - 0.7 * new_x[:, 1]
     best = np.mean((predictor > np.median(predictor)) == (new_y == "class 1"))
-    for prior in (
-        *("predcp", "ecp", "half-cauchy", "regularised-horseshoe", "ridge"),
-        predcp.LogCauchy(1.0),
-        dist.HalfNormal(1.0),
-        lambda x, local_scales: dist.HalfCauchy(0.1),
-    ):
-        model = LogisticRegression(prior, inference=Laplace(draws=100)).fit(x, y)
-        assert model.score(new_x, new_y) > best - 0.05, prior
+    model = LogisticRegression(PRIORS[name], inference=Laplace(draws=50)).fit(x, y)
+    assert model.score(new_x, new_y) > best - 0.05
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_another():
@@ -190,11 +192,9 @@ def test_without_an_intercept_the_origin_is_fixed():
 def test_progress_is_told():
     x, y = classes(2)
     seen = []
-    inference = Nuts(chains=1, warmup=20, draws=20, chunk=10)
-    model = LogisticRegression("ridge", inference=inference, progress=lambda *n: seen.append(n))
-    with pytest.warns(UserWarning):
-        model.fit(x, y)
-    assert seen[-1] == (4, 4)
+    model = LogisticRegression("ridge", inference=Laplace(draws=20))
+    model.set_params(progress=lambda done, total: seen.append(done / total)).fit(x, y)
+    assert seen[-1] == 1.0 and seen == sorted(seen)
     LogisticRegression("ridge", inference=Laplace(draws=20), progress=True).fit(x, y)
     with pytest.raises(ValueError, match="progress must be None, True or a function"):
         LogisticRegression("ridge", inference=Laplace(), progress=3).fit(x, y)
@@ -202,14 +202,12 @@ def test_progress_is_told():
 
 @pytest.mark.parametrize("name", FITS)
 def test_single_precision(name):
+    options = {"prior": "half-cauchy", "inference": Laplace(draws=50)}
+    x = numeric(seed=1)[0]
     with jax.enable_x64(False):
-        model = FITS[name](inference=Laplace(draws=50))
-        x = numeric(seed=1)[0]
-        assert np.isfinite(predictions(model, x)).all()
-        single = model.coef_
-    np.testing.assert_allclose(
-        single, FITS[name](inference=Laplace(draws=50)).coef_, rtol=0.3, atol=0.3
-    )
+        single = predictions(FITS[name](**options), x)
+    # The approximation itself is in double precision; only the data are rounded.
+    np.testing.assert_allclose(single, predictions(FITS[name](**options), x), rtol=1e-3)
 
 
 @pytest.mark.long

@@ -185,13 +185,11 @@ class Curvature:
         # Loops over the few outputs: finding an order of contraction takes longer than this.
         outputs = range(square.shape[1])
         if model.dual:
-            matrix = np.sum(
-                [
-                    square[:, k, :, None, None] * model.kernels[k][:, None, :, None] * square[:, k]
-                    for k in outputs
-                ],
-                axis=0,
-            )
+            blocks = [
+                square[:, k, :, None, None] * model.kernels[k][:, None, :, None] * square[:, k]
+                for k in outputs
+            ]
+            matrix = np.sum(blocks, axis=0)
         else:
             weights = square @ square.transpose(0, 2, 1)
             wide = [model.design * column for column in model.scales.T]

@@ -66,6 +66,12 @@ class Convergence:
             **worst,
         )
 
+    @property
+    def ess(self) -> float | None:
+        """The smaller effective number of draws."""
+        known = [number for number in (self.ess_bulk, self.ess_tail) if number is not None]
+        return min(known) if known else None
+
     def warnings(self) -> list[str]:
         """What is wrong, and what to do; empty where nothing is."""
         found = []
@@ -80,12 +86,11 @@ class Convergence:
                 f"below {RHAT_LIMIT}): do not rely on these figures yet; run longer, for instance "
                 f"inference=Nuts(warmup={2 * self.draws}, draws={2 * self.draws})"
             )
-        ess = [number for number in (self.ess_bulk, self.ess_tail) if number is not None]
-        if ess and not min(ess) >= ESS_LIMIT:
+        elif self.ess is not None and self.ess < ESS_LIMIT:
             found.append(
-                f"the draws are worth only {min(ess):.0f} independent ones (should be "
+                f"the draws are worth only {self.ess:.0f} independent ones (should be "
                 f"{ESS_LIMIT}): means and intervals are rough; take more draws, for instance "
-                f"inference=Nuts(draws={_enough(self.draws, min(ess))})"
+                f"inference=Nuts(draws={_enough(self.draws, self.ess)})"
             )
         if self.divergences > _DIVERGENCE_LIMIT:
             found.append(
@@ -149,5 +154,5 @@ def _worst(values: np.ndarray, choose: Any) -> float:
 
 def _enough(draws: int, ess: float) -> int:
     """Draws for the wanted effective number, rounded up to hundreds."""
-    wanted = draws * 1.2 * ESS_LIMIT / max(ess, 1.0) if ess == ess else 4.0 * draws
+    wanted = draws * 1.2 * ESS_LIMIT / max(ess, 1.0)
     return min(math.ceil(wanted / 100) * 100, 100_000)

@@ -78,21 +78,14 @@ class Laplace:
         generator = np.random.default_rng((self.seed, number))
         noise = generator.standard_normal((self.draws, program.scales.dimension))
         thetas, log_q = normal.transform(noise)
-        pieces, lp = [], np.empty(self.draws)
-        for call in range(calls):
-            part = np.arange(call * _CHUNK, min((call + 1) * _CHUNK, self.draws))
-            drawn = []
-            for i in part:
-                u, log_density, lp[i] = posterior.draw(thetas[i], generator)
-                log_q[i] += log_density
-                drawn.append(u)
-            # A whole chunk, so that the last one needs no program of its own.
-            filled = np.resize(part, _CHUNK)
-            us = np.stack(drawn)[filled - part[0]]
-            kept = program.kept(thetas[filled], us, *data)
-            pieces.append(jax.tree.map(np.asarray, kept))
-            report(calls + call + 1, total)
-        values = jax.tree.map(lambda *parts: np.concatenate(parts)[None, : self.draws], *pieces)
+        kept, lp = [], np.empty(self.draws)
+        for i, theta in enumerate(thetas):
+            sites, log_density, lp[i] = posterior.draw(theta, generator)
+            kept.append(sites)
+            log_q[i] += log_density
+            if (i + 1) % _CHUNK == 0 or i + 1 == self.draws:
+                report(calls + -(-(i + 1) // _CHUNK), total)
+        values = jax.tree.map(lambda *parts: np.stack(parts)[None], *kept)
         seconds = time.perf_counter() - began
         figures = {"steps": float(normal.evaluations), "slope": normal.slope}
         statistics = {"lp": lp[None], "log_q": log_q[None]}
@@ -108,13 +101,18 @@ def _non_centred(target: Target) -> Target:
     return replace(target, options=options)
 
 
-Pulled = tuple[Split, Array, Rows]
+class _Evaluation(NamedTuple):
+    """One position of the scales: what they are, a gradient, the rows, and what is kept of it."""
+
+    split: Split
+    slope: Array
+    rows: Rows
+    kept: Any
 
 
 class _Program(NamedTuple):
     scales: Scales
-    pull: Callable[..., Pulled]
-    kept: Callable[..., Any]
+    evaluate: Callable[..., _Evaluation]
 
 
 class _Posterior:
@@ -126,6 +124,8 @@ class _Posterior:
         if program.scales.intercept:
             ones = np.ones((len(self._design), 1))
             self._design = np.concatenate([self._design, ones], axis=1)
+        outputs = int(np.prod(program.scales.coefficients[1:]))
+        self._nothing = np.zeros((self._design.shape[1], outputs))
 
     def potential(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log density of the scales, coefficients integrated, and its gradient."""
@@ -133,13 +133,12 @@ class _Posterior:
         if model is None:
             return np.inf, np.zeros_like(theta)
         slope = model.slope()
-        pulled = self._program.pull(theta, slope.log_scales * free, slope.log_noise, *self._data)[1]
+        slopes = slope.log_scales * free, slope.log_noise
+        pulled = self._program.evaluate(theta, slopes, self._nothing, *self._data).slope
         return potential + model.minus_log_evidence(), np.asarray(pulled)
 
-    def draw(
-        self, theta: np.ndarray, generator: np.random.Generator
-    ) -> tuple[np.ndarray, float, float]:
-        """u, the log of its density given theta, and the log of the joint density."""
+    def draw(self, theta: np.ndarray, generator: np.random.Generator) -> tuple[Any, float, float]:
+        """What is kept, the log density of u given theta, and the log of the joint density."""
         potential, model, _ = self._at(theta)
         if model is None:
             raise FloatingPointError(
@@ -147,13 +146,15 @@ class _Posterior:
             )
         u, log_density = model.draw(generator)
         constant = 0.5 * u.size * np.log(2.0 * np.pi)
-        return u, log_density, -potential - model.objective(u) - constant
+        kept = self._program.evaluate(theta, (self._nothing, 0.0), u, *self._data).kept
+        lp = -potential - model.objective(u) - constant
+        return jax.tree.map(np.asarray, kept), log_density, lp
 
     def _at(self, theta: np.ndarray) -> tuple[float, Conditional | None, np.ndarray]:
         """The scales' own potential, the model given them, and which of them are not cut off."""
-        scales, design = self._program.scales, self._design
-        nothing = np.zeros((design.shape[1], *scales.coefficients[1:])).reshape(len(design.T), -1)
-        split, _, rows = self._program.pull(theta, nothing, 0.0, *self._data)
+        scales, design, nothing = self._program.scales, self._design, self._nothing
+        evaluation = self._program.evaluate(theta, (nothing, 0.0), nothing, *self._data)
+        split, rows = evaluation.split, evaluation.rows
         potential, log_scales, log_noise = (np.asarray(part) for part in split)
         outcomes, weights = np.asarray(rows.outcomes), np.asarray(rows.weights, np.float64)
         if not (np.isfinite(potential) and np.isfinite(log_noise) and abs(log_noise) < _FAR):
@@ -184,20 +185,16 @@ def _program(target: Target, data: tuple[Any, ...]) -> _Program:
         key = None
     scales = Scales.of(target, *data)
 
-    def pull(theta: Array, log_scales: Array, log_noise: Array, *data: Any) -> Pulled:
-        """The scales, and the gradient of their potential plus the given slopes along them."""
+    def evaluate(theta: Array, slopes: tuple[Array, Array], u: Array, *data: Any) -> _Evaluation:
+        """The gradient is of the scales' potential plus `slopes` along the logs of the scales."""
         split, back, rows = jax.vjp(lambda theta: scales.split(theta, *data), theta, has_aux=True)
-        (slope,) = back(Split(jnp.ones_like(split.potential), log_scales, log_noise))
-        return split, slope, rows
+        (slope,) = back(Split(jnp.ones_like(split.potential), *slopes))
+        sites = scales.sites(theta, u, *data)
+        kept = sites if target.keep is None else target.keep(sites, *data)
+        return _Evaluation(split, slope, rows, kept)
 
-    def kept(thetas: Array, us: Array, *data: Any) -> Any:
-        def one(theta: Array, u: Array) -> Any:
-            sites = scales.sites(theta, u, *data)
-            return sites if target.keep is None else target.keep(sites, *data)
-
-        return jax.vmap(one)(thetas, us)
-
-    program = _Program(scales, jax.jit(pull), jax.jit(kept))
+    # One program for everything: compiling it takes longer than running it a thousand times.
+    program = _Program(scales, jax.jit(evaluate))
     if key is not None:
         while len(_PROGRAMS) >= _PROGRAMS_HELD:
             _PROGRAMS.pop(next(iter(_PROGRAMS)))

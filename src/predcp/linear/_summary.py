@@ -49,7 +49,10 @@ def summary_table(quantities: dict[str, np.ndarray], sampled: bool) -> pandas.Da
     rows = []
     for values in quantities.values():
         low, high = np.quantile(values, [0.05, 0.95])
-        row = {"mean": values.mean(), "sd": values.std(ddof=1), "5%": low, "95%": high}
+        # In units of the largest, whose square may overflow.
+        unit = np.abs(values).max() or 1.0
+        spread = unit * (values / unit).std(ddof=1)
+        row = {"mean": values.mean(), "sd": spread, "5%": low, "95%": high}
         if sampled and values.shape[1] >= 4:
             row |= {"rhat": float(rank_normalised_rhat(values)), "ess": float(bulk_ess(values))}
         rows.append(row)
