@@ -7,7 +7,6 @@ thousands of parameters costs more than the sampling: figures with and without i
 
 import argparse
 import json
-import math
 import os
 import statistics
 import time
@@ -118,7 +117,6 @@ def sample_ours(data: dict[str, Any], prior: str, settings: Settings, sampler: s
         (jnp.asarray(data["X"], float), jnp.asarray(data["y"])),
         {"prior": prior_of(prior, data), "intercept": False},
         keep=_log_tau,
-        centre={"log_tau": -math.log(data["D"])},
     )
     (draws,) = method.sample(target)
     cores = min(settings.chains, os.cpu_count() or 1)

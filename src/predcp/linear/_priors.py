@@ -21,7 +21,7 @@ from predcp._draws import normal_draws
 from predcp._evidence import LogisticEvidence, RowEvidence
 from predcp._predictive import PredictiveComplexity
 from predcp._prior import ComplexityPrior
-from predcp.linear._local_scales import LocalScale
+from predcp.linear._coordinates import LocalScale, LongTailed
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 
 Family = Literal["bernoulli", "categorical", "normal"]
@@ -54,7 +54,7 @@ class Setting:
 
 
 def typical_log_tau(columns: int) -> float:
-    """Where the scale is to be expected when few of the columns matter: chains start there."""
+    """Where the scale is to be expected when few of the columns matter: chains start about there."""
     return -math.log(columns)
 
 
@@ -73,8 +73,8 @@ class LocalScales(CoefficientPrior):
     The two arguments choose coordinates for the sampler and leave the prior as it is.
 
     **Arguments**
-    - `coordinates`: of the local scales: `normal`, in which they are nearly standard normal, or
-        `log`, which Stan uses and on which a mean-field fit depends.
+    - `coordinates`: of the scales: `normal`, in which local scales are nearly standard normal and
+        `log tau` has no heavy tail, or `log`, which Stan uses and on which a mean-field fit depends.
     - `centring`: how far the data are trusted to fix a coefficient whose scale is wide, as a
         fraction of the information they would carry at the reference: the sampler moves
         `eta = xi sqrt(1 + centring information scale^2)`, which is xi itself for a narrow scale
@@ -88,6 +88,12 @@ class LocalScales(CoefficientPrior):
         """The site `lambda`."""
         half_cauchy = LocalScale(1.0) if self.coordinates == "normal" else dist.HalfCauchy(1.0)
         return jnp.asarray(numpyro.sample("lambda", half_cauchy.expand(shape).to_event(len(shape))))
+
+    def sampled_log_tau(self, setting: Setting, prior: dist.Distribution) -> Array:
+        """The site `log_tau`."""
+        if self.coordinates == "normal":
+            prior = LongTailed(prior, typical_log_tau(setting.x.shape[1]))
+        return jnp.asarray(numpyro.sample("log_tau", prior))
 
     def scaled_noise(self, setting: Setting, scale: Array) -> Array:
         """`scale * xi`, with the site `xi`."""
@@ -113,7 +119,7 @@ class Horseshoe(LocalScales):
 
     def coefficients(self, setting: Setting) -> Array:
         local_scales = self.local_scales(setting.shape)
-        log_tau = numpyro.sample("log_tau", self.log_scale(setting, local_scales))
+        log_tau = self.sampled_log_tau(setting, self.log_scale(setting, local_scales))
         tau = _named("tau", jnp.exp(log_tau))
         return _named("beta", self.scaled_noise(setting, tau * local_scales))
 
@@ -231,7 +237,7 @@ class RegularisedHorseshoe(LocalScales):
         sigma = setting.noise_scale if setting.family == "normal" else 2.0
         scale = expected / max(columns - expected, 0.5) * sigma / math.sqrt(rows)
         local_scales = self.local_scales(setting.shape)
-        log_tau = numpyro.sample("log_tau", LogOf(dist.HalfCauchy(scale)))
+        log_tau = self.sampled_log_tau(setting, LogOf(dist.HalfCauchy(scale)))
         tau = _named("tau", jnp.exp(log_tau))
         half = 0.5 * self.slab_df
         slab = numpyro.sample("slab", dist.InverseGamma(half, half * self.slab_scale**2))

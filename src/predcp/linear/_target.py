@@ -25,7 +25,6 @@ class Target:
     - `data`: arrays; with `problems` set, each has a leading axis of so many data sets.
     - `options`: what is the same for all and not an array.
     - `keep`: `keep(sites, *data)` returns what to store of a draw, all sites if None.
-    - `centre`: of the box in which chains start, by site, in unconstrained coordinates; else 0.
     """
 
     model: Callable[..., None]
@@ -33,7 +32,6 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: int | None = None
     keep: Callable[..., PyTree] | None = None
-    centre: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def first_problem(self) -> tuple[Any, ...]:
@@ -77,11 +75,10 @@ class Target:
         return sites if self.keep is None else self.keep(sites, *data)
 
     def start(self, key: Array, radius: float = 1.0) -> Position:
-        """Uniform in a box around `centre`."""
+        """Uniform in a box around 0."""
         keys = jax.random.split(key, len(self.prototype))
         return {
-            name: self.centre.get(name, 0.0)
-            + jax.random.uniform(k, leaf.shape, leaf.dtype, -radius, radius)
+            name: jax.random.uniform(k, leaf.shape, leaf.dtype, -radius, radius)
             for k, (name, leaf) in zip(keys, sorted(self.prototype.items()))
         }
 
@@ -90,6 +87,5 @@ class Target:
         """What decides the compiled program: everything but the numbers in the data."""
         shapes = tuple((np.shape(a), jnp.result_type(a).name) for a in jax.tree.leaves(self.data))
         options = tuple(sorted(self.options.items()))
-        centre = tuple(sorted(self.centre.items()))
         precision = jnp.result_type(float).name
-        return self.model, options, self.problems, self.keep, centre, shapes, precision
+        return self.model, options, self.problems, self.keep, shapes, precision

@@ -18,7 +18,6 @@ from predcp.linear._priors import (
     LocalScales,
     Predictive,
     as_coefficient_prior,
-    typical_log_tau,
 )
 from predcp.linear._scores import convergence, scores
 from predcp.linear._target import Target
@@ -66,7 +65,6 @@ def _sample(cell: Cell, splits: Sequence[Split]) -> list[Draws]:
         {"prior": prior, "intercept": bool(cell.settings.get("intercept", False))},
         None if single else len(data),
         _keep,
-        {} if cell.inference == "vi" else {"log_tau": typical_log_tau(data[0][0].shape[1])},
     )
     return method.sample(target)
 

@@ -1,4 +1,4 @@
-"""The coordinates of local scales: a change of variables that changes nothing else."""
+"""The coordinates of the scales: changes of variables that change nothing else."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import biject_to
 from scipy import integrate
 
-from predcp.linear._local_scales import LocalScale
+from predcp.linear._coordinates import LocalScale, LongTailed
 
 TRANSFORM = biject_to(LocalScale(1.0).support)
 Z = jnp.linspace(-8.0, 8.0, 33)
@@ -35,3 +35,17 @@ def test_half_cauchy_in_these_coordinates_has_mass_one_and_is_nearly_normal():
     centre = jnp.linspace(-2.0, 2.0, 9)
     gap = log_density(centre) - dist.Normal(0.0, 1.0).log_prob(centre)
     assert float(jnp.max(jnp.abs(gap))) < 0.07
+
+
+def test_long_tails_become_short_and_the_density_stays():
+    cauchy = LongTailed(dist.Cauchy(-4.0, 1.0), -5.0)
+    transform = biject_to(cauchy.support)
+    np.testing.assert_allclose(transform.inv(transform(Z)), Z, atol=1e-12)
+    slope = jax.vmap(jax.grad(transform))(Z)
+    np.testing.assert_allclose(
+        jnp.log(slope), transform.log_abs_det_jacobian(Z, transform(Z)), atol=1e-12
+    )
+    value = jnp.asarray([-1e6, -4.0, 50.0])
+    np.testing.assert_allclose(cauchy.log_prob(value), dist.Cauchy(-4.0, 1.0).log_prob(value))
+    # A ten-thousandth of the prior lies beyond 3000; in these coordinates that is near.
+    assert float(transform.inv(3000.0)) < 25.0
