@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-long demo bench lint clean help
+.PHONY: test test-long demo bench bench-stan lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,14 +20,18 @@ test: $(STAMP)  ## run the tests (about eleven minutes on two cores)
 	$(BIN)/python -m pytest -n 2
 
 test-long: $(STAMP)  ## run the tests that take minutes each
-	$(BIN)/python -m pytest -n 2 -m long
+	XLA_FLAGS= $(BIN)/python -m pytest -n 2 -m long
 
-demo: $(STAMP)  ## build an ECP and a PredCP, print their quantiles, save a picture
+demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (about a minute)
 	$(BIN)/python -m predcp.demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.engine
+
+bench-stan: $(STAMP)  ## compare with Stan (installs PyStan, needs a C++ compiler; hours)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[stan]"
+	$(BIN)/python -m benchmarks.stan
 
 lint: $(STAMP)  ## ruff and pyright
 	$(BIN)/ruff check .

@@ -11,13 +11,82 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
-from jaxtyping import Array
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 import predcp
-from predcp import demo, plot
+from predcp import plot
 
 FOLDER = Path(__file__).parent / "images"
+_COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
+
+# Body-mass index, blood pressure and log triglycerides of the first 20 patients of the diabetes
+# study of Efron, Hastie, Johnstone and Tibshirani (2004).
+_PATIENTS = """
+32.1 101 4.8598  21.6  87 3.8918  30.5  93 4.6728  25.3  84 4.8903  23.0 101 4.2905
+22.6  89 4.1897  22.0  90 3.9512  26.2 114 4.2485  32.1  83 4.4773  30.0  85 5.3845
+18.6  97 3.9512  28.0  85 3.5835  23.7  92 4.3041  26.2  97 5.0626  24.0  91 4.2905
+24.7 118 5.0370  30.3 109 5.2149  27.5 111 4.9416  25.4  84 4.4427  24.7  83 4.5433
+"""
+
+
+def design() -> Float[Array, "20 3"]:
+    """Three standardised measurements of twenty patients."""
+    rows = np.array(_PATIENTS.split(), dtype=float).reshape(-1, 3)
+    return jnp.asarray((rows - rows.mean(0)) / rows.std(0))
+
+
+def _likelihood(beta: Array, x: Array) -> dist.Distribution:
+    return dist.Bernoulli(logits=x @ beta)
+
+
+def _parameters(tau: Array, xi: Array) -> Array:
+    return tau * xi
+
+
+def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
+    """An ECP and a PredCP on the standard deviation of the coefficients of a logistic regression.
+
+    **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
+    """
+    x, pi = design(), predcp.LogCauchy(1.0)
+    predictive = predcp.PredictiveComplexity(
+        likelihood=_likelihood,
+        parameters=_parameters,
+        reference=jnp.zeros(x.shape[1]),
+        x=x,
+        draws=predcp.normal_draws(jax.random.key(0), draws, (x.shape[1],)),
+    )
+    return {
+        "ECP": predcp.ComplexityPrior(pi, predcp.LogisticEvidence(x)),
+        "PredCP": predcp.ComplexityPrior(pi, predictive),
+    }
+
+
+def ecp_and_predcp() -> Figure:
+    """The densities of both priors of the README, and the complexity maps behind them."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
+    tau = plot.from_zero(4.0)
+    for name, prior in patient_priors().items():
+        style = {"color": _COLOURS[name], "label": name, "linewidth": 2.0}
+        plot.density(prior, left, tau, **style)
+        left.fill_between(*left.lines[-1].get_data(), color=_COLOURS[name], alpha=0.12)
+        plot.complexity(prior.complexity, right, np.geomspace(1e-2, 1e2, 400), **style)
+        median = prior.icdf(jnp.asarray(0.5))
+        right.plot(median, prior.complexity(median), "o", color=_COLOURS[name])
+    figure.suptitle("Logistic regression, 20 patients, 3 measurements: priors on one scale")
+    left.set(title="The priors", xlim=(0.0, 4.0), ylim=(0.0, 1.0))
+    left.set_xlabel(r"standard deviation of the coefficients, $\tau$")
+    right.set(title="What a scale does to predictions", xlim=(1e-2, 1e2), ylim=(1e-4, 1e2))
+    right.set_xlabel(r"standard deviation of the coefficients, $\tau$")
+    right.set_ylabel(r"divergence from a fair coin, $\kappa$ (nats)")
+    right.annotate("at most log 2", (1.3e-2, 0.8), color=_COLOURS["PredCP"])
+    right.plot([], [], "o", color="grey", label="median of the prior")
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    left.legend(frameon=False)
+    right.legend(frameon=False, loc="upper left")
+    return figure
 
 
 def pis() -> dict[str, predcp.DivergencePrior]:
@@ -33,7 +102,7 @@ def pis() -> dict[str, predcp.DivergencePrior]:
 def pi_and_ecp() -> Figure:
     """Figure 1a and 1b: priors on the divergence, and the ECPs they give at x = 1."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
-    grid = np.linspace(0.01, 6.0, 400)
+    grid = plot.from_zero(6.0)
     for name, pi in pis().items():
         prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(1.0))
         plot.divergence_prior(pi, left, grid / 2.0, label=name)
@@ -47,7 +116,8 @@ def pi_and_ecp() -> Figure:
 def marginals() -> Figure:
     """Figures 1c and 1d: the coefficient's marginal at x = 1 and x = .25."""
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), sharey=True, layout="constrained")
-    beta = np.linspace(-4.0, 4.0, 200)
+    side = plot.from_zero(4.0, 150)
+    beta = np.concatenate([-side[::-1], side])
     for ax, x in zip(axes, (1.0, 0.25)):
         for name, pi in pis().items():
             prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(x))
@@ -61,11 +131,11 @@ def second_mode() -> Figure:
     """The second mode of the log-Cauchy ECP."""
     figure, ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")
     prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
-    tau = np.linspace(0.01, 10.0, 400)
+    tau = plot.from_zero(10.0)
     plot.density(prior, ax, tau)
     height = float(np.exp(prior.log_prob(2.455)))
     ax.plot(2.455, height, "o", color="black")
-    ax.annotate(f"tau = 2.455, height {height:.3f}", (2.455, height), (3.0, 0.2))
+    ax.annotate(rf"$\tau = 2.455$, height {height:.3f}", (2.455, height), (3.0, 0.2))
     ax.axvline(0.15, color="grey", linestyle=":")
     ax.annotate("the paper's .15", (0.15, 0.38), (0.35, 0.38), color="grey")
     ax.set(ylim=(0.0, 0.42), xlim=(0.0, 10.0))
@@ -90,7 +160,7 @@ def linear_ecp_and_predcp() -> Figure:
             _likelihood, _parameters, jnp.array(0.0), jnp.ones(1), draws
         ),
     }
-    tau = np.linspace(0.01, 6.0, 400)
+    tau = plot.from_zero(6.0)
     for name, map in maps.items():
         style = "--" if name == "ECP" else "-"
         plot.complexity(map, left, np.geomspace(1e-3, 1e3, 200), label=name, linestyle=style)
@@ -120,6 +190,7 @@ def joint_density() -> Figure:
 
 
 FIGURES: tuple[Callable[[], Figure], ...] = (
+    ecp_and_predcp,
     pi_and_ecp,
     marginals,
     second_mode,
@@ -130,9 +201,6 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
 
 def main() -> None:
     """Save every picture under docs/images."""
-    # Single precision, as `make demo` draws it: draws differ with the precision.
-    print("ecp_and_predcp", flush=True)
-    demo.draw(demo.priors(), FOLDER / demo.PICTURE)
     jax.config.update("jax_enable_x64", True)
     for make in FIGURES:
         print(make.__name__, flush=True)

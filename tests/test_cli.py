@@ -135,6 +135,15 @@ def test_one_cell_runs_again_as_the_report_says(predcp, tmp_path):
     assert len(list((tmp_path / "again" / "grid").iterdir())) == 1
 
 
+@pytest.fixture
+def heeding_interrupts():
+    """Tests run in the background of a shell ignore SIGINT, and so would their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("engine", ["process", "pool"])
 def test_an_interruption_stops_cleanly_and_says_how_to_resume(tmp_path, number, engine):

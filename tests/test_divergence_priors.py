@@ -54,7 +54,8 @@ def test_draws_are_differentiable_in_every_parameter(name):
         q = (jnp.arange(300) + 0.5) / 300
         return jnp.mean(jnp.tanh(moved.icdf_log(q)))
 
-    got = jax.grad(mean_draw)(leaves)
+    got = jax.jit(jax.grad(mean_draw))(leaves)
+    mean_by_quantiles = jax.jit(mean_by_quantiles)
     for index, derivative in enumerate(got):
         step = [1e-5 * (i == index) for i in range(len(leaves))]
         ahead = mean_by_quantiles([a + s for a, s in zip(leaves, step)])

@@ -101,6 +101,12 @@ def test_marginal_integrates_the_normal_over_the_prior(ax):
     )
 
 
+def test_a_grid_from_zero_follows_a_pole():
+    grid = plot.from_zero(4.0, 50)
+    assert grid.shape == (50,) and grid[-1] == 4.0 and 0.0 < grid[0] < 1e-4
+    assert np.all(np.diff(grid) > 0.0) and np.max(np.diff(grid)) < 4.0 * 3 / 50
+
+
 def test_marginal_steps_over_the_pole_and_draws_the_horseshoe_once(ax, prior):
     plot.marginal(prior, ax)
     plot.marginal(prior, ax, label="again")

@@ -161,6 +161,72 @@ def test_saturated_coin_is_right_where_the_log_density_is_minus_ten_million():
     assert relative_error(value, density) < 1e-10
 
 
+def excess(d):
+    return mp.expm1(d) - d
+
+
+def count_oracle(logits, reverse):
+    """Mean KL between Poissons with log rates 0.1 + d and 0.1, or the other way round."""
+
+    def value_and_slope(log_tau):
+        rate = mp.exp(mp.mpf(0.1))
+        moves = [z * mp.exp(log_tau) for z in logits]
+        kappa = [excess(d) if reverse else d * mp.exp(d) - mp.expm1(d) for d in moves]
+        slope = [d * mp.expm1(d) if reverse else d**2 * mp.exp(d) for d in moves]
+        return rate * sum(kappa) / len(moves), rate * sum(slope) / len(moves)
+
+    return value_and_slope
+
+
+def spread_oracle(logits, reverse):
+    """Mean KL between normals with location and log scale d and 0, or the other way round."""
+    sign = -1 if reverse else 1
+
+    def value_and_slope(log_tau):
+        moves = [z * mp.exp(log_tau) for z in logits]
+        weights = [mp.exp(-2 * d) if reverse else mp.mpf(1) for d in moves]
+        kappa = [w * d**2 / 2 + excess(sign * 2 * d) / 2 for w, d in zip(weights, moves)]
+        slope = [
+            w * d**2 * (1 - (d if reverse else 0)) + sign * d * mp.expm1(sign * 2 * d)
+            for w, d in zip(weights, moves)
+        ]
+        return sum(kappa) / len(moves), sum(slope) / len(moves)
+
+    return value_and_slope
+
+
+@pytest.mark.parametrize("homogeneous", [None, False])
+@pytest.mark.parametrize("divergence", [predcp.kl, predcp.reverse_kl], ids=["kl", "reverse"])
+@pytest.mark.parametrize("family", ["counts", "spread"])
+def test_rates_and_scales_far_outside_floating_point(family, divergence, homogeneous):
+    def likelihood(beta, x):
+        if family == "counts":
+            return dist.Poisson(jnp.exp(0.1 + x @ beta))
+        return dist.Normal(x @ beta, jnp.exp(x @ beta))
+
+    complexity = predcp.PredictiveComplexity(
+        likelihood,
+        lambda tau, xi: tau * jnp.asarray(SCALES) * xi,
+        jnp.zeros(2),
+        jnp.asarray(DESIGN),
+        jnp.asarray(NOISE),
+        divergence=divergence,
+        homogeneous=homogeneous,
+    )
+    oracle = count_oracle if family == "counts" else spread_oracle
+    exact = oracle(coin_logits(DESIGN, NOISE, SCALES), divergence is predcp.reverse_kl)
+    prior = predcp.ComplexityPrior(PRIORS["log-cauchy"], complexity)
+    values, slopes = jax.jit(jax.vmap(jax.value_and_grad(prior.log_prob)))(jnp.asarray(TAU))
+    for tau, value, slope in zip(TAU, values, slopes):
+        density, derivative = log_density("log-cauchy", exact, tau)
+        assert relative_error(value, density) < 1e-10, tau
+        if tau < 1e3:
+            assert slope_error(slope, derivative, tau) < 1e-10, tau
+        else:
+            # It is a difference of terms of size d log kappa / d log tau, as large as tau here.
+            assert np.isfinite(slope)
+
+
 def softmax_oracle(start, moves, power):
     """kappa and slope of the mean KL between softmaxes with logits `start + tau^power * move`."""
 

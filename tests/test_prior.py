@@ -305,3 +305,14 @@ def test_outside_the_support_the_density_is_zero():
         predcp.ComplexityPrior(
             predcp.LogCauchy(jnp.ones(2)), predcp.LinearEvidence(jnp.ones((3, 2, 2)))
         )
+
+
+def test_methods_take_their_arguments_by_name():
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(jnp.ones((3, 2))))
+    key = jax.random.key(0)
+    for distribution in (prior, prior.log_scale()):
+        by_name = distribution.sample(key, sample_shape=(4,))
+        np.testing.assert_array_equal(by_name, distribution.sample(key, (4,)))
+        # As NumPyro's own handlers call it.
+        drawn, _ = distribution.sample_with_intermediates(key, (4,))
+        np.testing.assert_array_equal(drawn, by_name)

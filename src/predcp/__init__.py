@@ -30,7 +30,12 @@ if TYPE_CHECKING:
         squared_hellinger,
     )
     from predcp._draws import normal_draws
-    from predcp._evidence import CoefficientEvidence, LinearEvidence, LogisticEvidence
+    from predcp._evidence import (
+        CoefficientEvidence,
+        LinearEvidence,
+        LogisticEvidence,
+        RowEvidence,
+    )
     from predcp._modular import ModularComplexity
     from predcp._paper import algorithm_1
     from predcp._penalised import PenalisedComplexity
@@ -65,7 +70,12 @@ _HOMES = {
         "squared_hellinger",
     ),
     "predcp._draws": ("normal_draws",),
-    "predcp._evidence": ("CoefficientEvidence", "LinearEvidence", "LogisticEvidence"),
+    "predcp._evidence": (
+        "CoefficientEvidence",
+        "LinearEvidence",
+        "LogisticEvidence",
+        "RowEvidence",
+    ),
     "predcp._modular": ("ModularComplexity",),
     "predcp._paper": ("algorithm_1",),
     "predcp._penalised": ("PenalisedComplexity",),
@@ -101,6 +111,7 @@ __all__ = [
     "ModularComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
+    "RowEvidence",
     "__version__",
     "algorithm_1",
     "diagnose",

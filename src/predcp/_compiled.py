@@ -17,14 +17,13 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
         program = jax.jit(method, static_argnums=static)
-
-        parameters = signature(method)
+        described = signature(method)
 
         @wraps(method)
-        def call(self, *arguments: Any, **named: Any) -> Any:
-            if named:
-                # Static arguments are known by their positions; NumPyro passes some by name.
-                arguments = parameters.bind(self, *arguments, **named).args[1:]
+        def call(self, *arguments: Any, **keywords: Any) -> Any:
+            if keywords:
+                # Static arguments are known by their position.
+                arguments = described.bind(self, *arguments, **keywords).args[1:]
             if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self, arguments))):
                 return method(self, *arguments)
             return program(self, *arguments)

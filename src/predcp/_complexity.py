@@ -270,17 +270,16 @@ def floating_range(dtype: Any) -> float:
 
 
 def extrapolated(
-    value_and_slope: Callable[[Array], tuple[Array, Array]], half_width: Any
+    value_and_elasticity: Callable[[Array], tuple[Array, Array]], half_width: Any
 ) -> Evaluate:
-    """A map given by value and slope, continued beyond floating point by its power law at the edge.
+    """A map given in floating point, continued beyond it by its power law at the edge.
 
-    **Arguments**: from `log tau` to `log D` and `log (d D / d log tau)`; how far from 0 to ask it.
+    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it.
     """
 
     def everywhere(log_tau):
         inside = jnp.clip(log_tau, -half_width, half_width)
-        log_kappa, log_slope = value_and_slope(inside)
-        log_elasticity = log_slope - log_kappa
+        log_kappa, log_elasticity = value_and_elasticity(inside)
         # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
         beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
         return log_kappa + beyond, log_elasticity

@@ -15,7 +15,12 @@ from predcp._compiled import compiled
 from predcp._complexity import Complexity, concrete, extrapolated, floating_range
 from predcp._displacement import displacement
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import Member, abstract_members, log_mean, members
+from predcp._divergences._divergence import (
+    Member,
+    abstract_members,
+    coordinates_of,
+    log_mean_and_elasticity,
+)
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate, invert
@@ -165,7 +170,7 @@ class DepthComplexity(Complexity):
         return abstract_members(self.likelihood, jax.ShapeDtypeStruct(shape, self.weights.dtype))
 
     def _coordinates(self, outputs: Array) -> list[dict[str, Array]]:
-        return [member.coordinates for member in members(self.likelihood(outputs))]
+        return coordinates_of(self.likelihood, outputs)
 
     def _normalized(self, hidden: Array) -> Array:
         if self.normalize is None:
@@ -229,7 +234,6 @@ class DepthComplexity(Complexity):
     ) -> tuple[Evaluate, Callable[[Array], _State]]:
         """One layer as a map of its own scale, and the state above it at a scale."""
         found = self._members()
-        rules = [self.divergence.rule(member.family) for member in found]
         limit = floating_range(self.weights.dtype)
         moved, advance = (
             self._homogeneous_layer(state, layer, limit)
@@ -240,19 +244,8 @@ class DepthComplexity(Complexity):
         def evaluate(log_tau):
             reference, directions, log_size, velocities = moved(log_tau)
             sizes = [_row_size(log_size, m, d) for m, d in zip(found, directions)]
-            values = [
-                rule.value(start, move, size)
-                for rule, start, move, size in zip(rules, reference, directions, sizes)
-            ]
-            slopes = [
-                rule.slope(start, move, size, speed)
-                for rule, start, move, size, speed in zip(
-                    rules, reference, directions, sizes, velocities
-                )
-            ]
-            return (
-                log_mean(values, found, self.weights.shape[0], keep),
-                log_mean(slopes, found, self.weights.shape[0], keep),
+            return log_mean_and_elasticity(
+                self.divergence, found, reference, directions, sizes, velocities, keep
             )
 
         return extrapolated(evaluate, 2.0 * limit), advance

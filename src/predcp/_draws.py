@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -40,10 +41,7 @@ def sobol(key: Array, count: int, dimension: int, dtype: Any) -> Float[Array, "c
             # Beyond the known direction numbers: the same points in a fresh order.
             points = jax.random.permutation(key_order, points)
         blocks.append(_scrambled(key_scramble, points))
-    bits = jnp.concatenate(blocks, axis=1)
-    kept = min(_BITS, jnp.finfo(dtype).nmant)
-    uniform = ((bits >> (_BITS - kept)).astype(dtype) + 0.5) / 2.0**kept
-    return ndtri(uniform)
+    return _as_normal(jnp.concatenate(blocks, axis=1), jnp.dtype(dtype))
 
 
 def _sobol_points(count: int, dimension: int) -> np.ndarray:
@@ -56,6 +54,16 @@ def _sobol_points(count: int, dimension: int) -> np.ndarray:
     return (fractions * 2.0**_BITS).astype(np.uint32)
 
 
+@partial(jax.jit, static_argnums=1)
+def _as_normal(
+    bits: UInt32[Array, "count dimension"], dtype: np.dtype
+) -> Float[Array, "count dimension"]:
+    """Normal quantiles at the middle of the cells that the leading bits single out."""
+    kept = min(_BITS, jnp.finfo(dtype).nmant)
+    return ndtri(((bits >> (_BITS - kept)).astype(dtype) + 0.5) / 2.0**kept)
+
+
+@jax.jit
 def _scrambled(
     key: Array, points: UInt32[Array, "count dimension"]
 ) -> UInt32[Array, "count dimension"]:

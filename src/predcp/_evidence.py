@@ -46,17 +46,17 @@ class _GaussianEvidence(ScalarComplexity):
         # Beyond this every direction is at its power law to all digits.
         half_width = floating_range(log_ratio.dtype) + jnp.max(jnp.abs(log_ratio)) / self.power
 
-        def value_and_slope(log_tau):
+        def value_and_elasticity(log_tau):
             log_v = self.power * log_tau + log_ratio
             value = jnp.where(present, log_minus_log1p(log_v), -jnp.inf)
             slope = jnp.where(present, 2.0 * log_v - softplus(log_v), -jnp.inf)
-            shift = self.log_weight - _LOG_TWO
+            total = logsumexp(value)
             return (
-                logsumexp(value) + shift,
-                logsumexp(slope) + shift + math.log(self.power),
+                total + self.log_weight - _LOG_TWO,
+                logsumexp(slope) - total + math.log(self.power),
             )
 
-        return extrapolated(value_and_slope, jax.lax.stop_gradient(half_width))
+        return extrapolated(value_and_elasticity, jax.lax.stop_gradient(half_width))
 
     def guess(self, log_kappa):
         # v - log(1 + v) is below both v^2 / 2 and v, so the root is above both of theirs.
@@ -84,16 +84,21 @@ class LinearEvidence(_GaussianEvidence):
     def __init__(self, x: Any, noise_scale: Any = 1.0):
         design = require_design("x", x, scalar=True)
         scale = require_positive("noise_scale", noise_scale).astype(design.dtype)
-        singular = jnp.linalg.svd(design, compute_uv=False)
-        # Directions below rounding of the largest one are zero in exact arithmetic.
-        cut = max(design.shape[-2:]) * jnp.finfo(design.dtype).eps
-        kept = singular > cut * jnp.max(singular, axis=-1, keepdims=True)
-        log_singular = jnp.log(jnp.where(kept, singular, 1.0))
-        log_ratio = jnp.where(kept, 2.0 * log_singular, -jnp.inf) - 2.0 * jnp.log(scale)[..., None]
+        log_ratio = _linear_log_ratio(design, scale)
         require_moving("x", log_ratio)
         if concrete(log_ratio) and log_ratio.ndim == 1:
             log_ratio = log_ratio[np.isfinite(np.asarray(log_ratio))]
         self.log_ratio = log_ratio
+
+
+@jax.jit
+def _linear_log_ratio(design: Array, scale: Array) -> Array:
+    singular = jnp.linalg.svd(design, compute_uv=False)
+    # Directions below rounding of the largest one are zero in exact arithmetic.
+    cut = max(design.shape[-2:]) * jnp.finfo(design.dtype).eps
+    kept = singular > cut * jnp.max(singular, axis=-1, keepdims=True)
+    log_singular = jnp.log(jnp.where(kept, singular, 1.0))
+    return jnp.where(kept, 2.0 * log_singular, -jnp.inf) - 2.0 * jnp.log(scale)[..., None]
 
 
 class RowEvidence(_GaussianEvidence):
@@ -122,10 +127,7 @@ class RowEvidence(_GaussianEvidence):
             )
         noise = require_positive("noise_scale", noise_scale).astype(design.dtype)
         scales = jnp.broadcast_to(scales, (*scales.shape[:-1], design.shape[1]))
-        variance = jnp.einsum("nd,...d->...n", design**2, scales**2)
-        present = variance > 0.0
-        log_variance = jnp.log(jnp.where(present, variance, 1.0)) - 2.0 * jnp.log(noise)
-        self.log_ratio = jnp.where(present, log_variance, -jnp.inf)
+        self.log_ratio = _row_log_ratio(design, scales, noise)
         require_moving("x", self.log_ratio)
 
     @property
@@ -147,6 +149,14 @@ class LogisticEvidence(RowEvidence):
 
     def __init__(self, x: Any, local_scales: Any = 1.0):
         super().__init__(x, local_scales, _PROBIT_SCALE)
+
+
+@jax.jit
+def _row_log_ratio(design: Array, scales: Array, noise: Array) -> Array:
+    variance = jnp.einsum("nd,...d->...n", design**2, scales**2)
+    present = variance > 0.0
+    log_variance = jnp.log(jnp.where(present, variance, 1.0)) - 2.0 * jnp.log(noise)
+    return jnp.where(present, log_variance, -jnp.inf)
 
 
 class CoefficientEvidence(ScalarComplexity):

@@ -25,27 +25,27 @@ _TABLE_FROM = 4 * _TABLE_NODES
 _TABLE_REACH = 60.0
 
 
-def _straighten(log_kappa: Array, log_supremum: Array) -> Array:
-    """psi, which is nearly linear in log tau."""
+def _ratio(log_kappa: Array, log_supremum: Array) -> tuple[Array, Array, Array]:
+    """Log of `kappa / sup`, that ratio where psi bends, and where it does (nowhere if unbounded)."""
     bounded = jnp.isfinite(log_supremum)
     eps = jnp.finfo(log_kappa.dtype).eps
     log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
-    near = log_ratio < -40.0
-    ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
-    return jnp.where(
-        bounded & ~near, jnp.log(-jnp.log1p(-ratio)), jnp.where(bounded, log_ratio, log_kappa)
-    )
+    bends = bounded & (log_ratio >= -40.0)
+    return log_ratio, jnp.exp(jnp.where(bends, log_ratio, -1.0)), bends
+
+
+def _straighten(log_kappa: Array, log_supremum: Array) -> Array:
+    """psi, which is nearly linear in log tau."""
+    log_ratio, ratio, bends = _ratio(log_kappa, log_supremum)
+    straight = jnp.where(jnp.isfinite(log_supremum), log_ratio, log_kappa)
+    return jnp.where(bends, jnp.log(-jnp.log1p(-ratio)), straight)
 
 
 def _steepness(log_kappa: Array, log_elasticity: Array, log_supremum: Array) -> Array:
     """d psi / d log tau."""
-    bounded = jnp.isfinite(log_supremum)
-    eps = jnp.finfo(log_kappa.dtype).eps
-    log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
-    near = log_ratio < -40.0
-    ratio = jnp.exp(jnp.where(near, -1.0, log_ratio))
+    _, ratio, bends = _ratio(log_kappa, log_supremum)
     bend = -ratio / ((1.0 - ratio) * jnp.log1p(-ratio))
-    return jnp.exp(log_elasticity) * jnp.where(bounded & ~near, bend, 1.0)
+    return jnp.exp(log_elasticity) * jnp.where(bends, bend, 1.0)
 
 
 class _State(NamedTuple):
@@ -71,12 +71,16 @@ def _newton(
 
     def advance(state: _State) -> _State:
         log_kappa, log_elasticity = evaluate(state.log_tau)
-        residual = _straighten(log_kappa, log_supremum) - target
+        psi = _straighten(log_kappa, log_supremum)
+        residual = psi - target
         above = residual > 0.0
         low = jnp.where(above, state.low, state.log_tau)
         high = jnp.where(above, state.log_tau, state.high)
-        step = -residual / _steepness(log_kappa, log_elasticity, log_supremum)
-        newton = state.log_tau + step
+        steepness = _steepness(log_kappa, log_elasticity, log_supremum)
+        # Rates that are exponentials make psi one too: far above the root its log is straighter.
+        overshot = (target > 1.0) & (psi > 4.0 * target)
+        down = jnp.log(jnp.where(overshot, target / psi, 1.0)) * psi
+        newton = state.log_tau + jnp.where(overshot, down, -residual) / steepness
         bracketed = jnp.isfinite(low) & jnp.isfinite(high)
         middle = jnp.where(
             bracketed,

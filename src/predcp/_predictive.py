@@ -22,7 +22,12 @@ from predcp._complexity import (
 )
 from predcp._displacement import displacement, parameter_step
 from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import abstract_members, log_mean, members
+from predcp._divergences._divergence import (
+    abstract_members,
+    coordinates_of,
+    log_mean_and_elasticity,
+    members,
+)
 from predcp._draws import normal_draws
 from predcp._homogeneity import power_of
 from predcp._inverse import Evaluate
@@ -167,7 +172,7 @@ class PredictiveComplexity(ScalarComplexity):
         return jax.tree.leaves(self.draws)[0].shape[0]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
-        return [member.coordinates for member in members(self.likelihood(theta, self.x))]
+        return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
 
     def _find_power(self, homogeneous: float | bool | None) -> tuple[Fraction, bool] | None:
         """The power of tau that predictions move as, and whether they start from zero."""
@@ -213,7 +218,6 @@ class PredictiveComplexity(ScalarComplexity):
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
         found = members(self.likelihood(self.reference, self.x))
-        rules = [self.divergence.rule(member.family) for member in found]
         reference = [member.coordinates for member in found]
         half_width = floating_range(self._dtype)
         if self.power is None:
@@ -224,17 +228,9 @@ class PredictiveComplexity(ScalarComplexity):
 
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)
-            values = [
-                rule.value(start, move, log_size)
-                for rule, start, move in zip(rules, reference, directions)
-            ]
-            slopes = [
-                rule.slope(start, move, log_size, speed)
-                for rule, start, move, speed in zip(rules, reference, directions, speeds)
-            ]
-            return (
-                log_mean(values, found, self._count, keep),
-                log_mean(slopes, found, self._count, keep),
+            sizes = [log_size] * len(found)
+            return log_mean_and_elasticity(
+                self.divergence, found, reference, directions, sizes, speeds, keep
             )
 
         return extrapolated(evaluate, half_width)

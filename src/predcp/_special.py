@@ -55,6 +55,35 @@ def relative_entropy_parts(t: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(t > 0.0, _scaled_from(size, below), below)
 
 
+def exponential_excess(
+    direction: Float[Array, "..."], log_size: Float[Array, "..."]
+) -> list[Terms]:
+    """Terms of `exp(d) - 1 - d` at `d = exp(log_size) direction`, of any size."""
+    d = direction * capped_exp(log_size)
+    tiny = jnp.abs(d) < jnp.finfo(d.dtype).eps
+    # exp(d) leaves floating point long before d does: keep it in the weight when it grows.
+    up = jnp.maximum(d, 0.0)
+    far = jnp.where(d > 0.0, expm1_minus_scaled(up), expm1_minus(jnp.minimum(d, 0.0)))
+    return [(jnp.where(tiny, 2.0 * log_size, up), jnp.where(tiny, 0.5 * direction**2, far))]
+
+
+def exponential_excess_slope(
+    direction: Float[Array, "..."], log_size: Float[Array, "..."], velocity: Float[Array, "..."]
+) -> list[Terms]:
+    """Terms of `(exp(d) - 1) d'` with `d' = exp(log_size) velocity`, weighted as those of the value."""
+    size = capped_exp(log_size)
+    d = direction * size
+    tiny = jnp.abs(d) < jnp.finfo(d.dtype).eps
+    up = jnp.maximum(d, 0.0)
+    step = -jnp.expm1(-jnp.abs(d)) * jnp.sign(d)
+    return [
+        (
+            jnp.where(tiny, 2.0 * log_size, up),
+            velocity * jnp.where(tiny, direction, step * size),
+        )
+    ]
+
+
 def minus_log1p(v: Float[Array, "..."]) -> Float[Array, "..."]:
     """`v - log(1 + v)` for v > -1, with relative accuracy near 0."""
     small = jnp.abs(v) < 0.5
@@ -125,6 +154,24 @@ def log_abs_sum(terms: Sequence[Terms], keep: int = 0) -> Float[Array, "..."]:
     **Arguments**: `terms`, pairs whose members broadcast against each other; all pairs share the
     leading `keep` axes. A sum with no non-zero coefficient is `-inf`.
     """
+    top, log_rest = _top_and_rest(terms, keep)
+    return top + log_rest
+
+
+def log_abs_sum_and_ratio(
+    below: Sequence[Terms], above: Sequence[Terms], keep: int = 0
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Log of one sum, and of the ratio of another to it: exact however large both logs are.
+
+    **Arguments**: the terms of the two, as in `log_abs_sum`.
+    """
+    top, log_rest = _top_and_rest(below, keep)
+    other_top, other_rest = _top_and_rest(above, keep)
+    return top + log_rest, (other_top - top) + (other_rest - log_rest)
+
+
+def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
+    """The largest log weight, and the log of the sum in units of it."""
     pairs = []
     for log_weight, coefficient in terms:
         shape = jnp.broadcast_shapes(jnp.shape(log_weight), jnp.shape(coefficient))
@@ -142,4 +189,4 @@ def log_abs_sum(terms: Sequence[Terms], keep: int = 0) -> Float[Array, "..."]:
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
     shifted = jnp.where(present, log_weight - top, 0.0)
     total = jnp.abs(jnp.sum(jnp.exp(shifted) * coefficient, axis=-1))
-    return jnp.squeeze(top, -1) + jnp.log(total)
+    return jnp.squeeze(top, -1), jnp.log(total)

@@ -54,9 +54,15 @@ def marginal(prior: dist.Distribution, beta: Any) -> Float[Array, "..."]:
     - `prior`: of a variance; one of ours or any positive NumPyro distribution.
     - `beta`: where, any shape; at 0 the answer is very large where the density has a pole.
     """
-    density = _log_density_of_log(_require_scalar(prior))
     points = require_finite("beta", beta)
-    centre = jnp.log(jnp.asarray(prior.icdf(jnp.asarray(0.5, points.dtype))))
+    centre = jnp.log(jnp.asarray(_require_scalar(prior).icdf(jnp.asarray(0.5, points.dtype))))
+    return _marginal(prior, points, centre)
+
+
+# By the prior's own leaves: another prior of the same kind is not compiled again.
+@jax.jit
+def _marginal(prior: dist.Distribution, points: Array, centre: Array) -> Array:
+    density = _log_density_of_log(prior)
 
     def one(value):
         least = jnp.sqrt(jnp.finfo(points.dtype).tiny)
@@ -68,8 +74,7 @@ def marginal(prior: dist.Distribution, beta: Any) -> Float[Array, "..."]:
         normal = -0.5 * jnp.exp(log_square - log_tau) - 0.5 * log_tau - _LOG_ROOT_TWO_PI
         return jax.scipy.special.logsumexp(density(log_tau) + normal) + jnp.log(width)
 
-    flat = jax.lax.map(jax.jit(one), points.reshape(-1))
-    return jnp.exp(flat).reshape(points.shape)
+    return jnp.exp(jax.lax.map(one, points.reshape(-1))).reshape(points.shape)
 
 
 def shrinkage_profile(prior: dist.Distribution, shrinkage: Any) -> Float[Array, "..."]:
@@ -119,4 +124,4 @@ def prior_predictive(
     tau = prior.sample(key_scale, (count,))
     chosen = simulate if simulate is not None else own
     assert chosen is not None
-    return jax.vmap(chosen)(tau, jax.random.split(key_data, count))
+    return jax.jit(jax.vmap(chosen))(tau, jax.random.split(key_data, count))

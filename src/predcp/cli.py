@@ -161,7 +161,7 @@ def run_command(
     cell: Annotated[list[str] | None, typer.Option(help="Beginning of a cell's key.")] = None,
     target: Annotated[str | None, typer.Option(help="Target column of a --data file.")] = None,
     missing: MissingOption = "refuse",
-    engine: Annotated[str, typer.Option(help="process, pool or ray.")] = "process",
+    engine: Annotated[str, typer.Option(help="process, pool, batch or ray.")] = "process",
     workers: Annotated[int | None, typer.Option(help="Of the pool (default: cores).")] = None,
     address: Annotated[str | None, typer.Option(help="Of the Ray cluster.")] = None,
     gpus: Annotated[float, typer.Option(help="GPUs a cell needs on the cluster.")] = 0.0,
@@ -332,7 +332,7 @@ def predict_command(
 
 @app.command("demo", epilog="Example: predcp demo")
 def demo_command() -> None:
-    """Build two priors, print their quantiles, save a picture."""
+    """Compare half-Cauchy, ECP and PredCP on an embedded table: NUTS, a picture, a report."""
     with _errors():
         try:
             from predcp import demo  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,157 +1,121 @@
-"""The main job in small: an ECP and a PredCP for one design, in numbers, in words, in a picture.
+"""The main job: half-Cauchy against ECP against PredCP, on a table that needs no download.
 
-Run it with `make demo` or `python -m predcp.demo`.
+Run it with `make demo` or `predcp demo`: about a minute on two cores. It leaves a table, a picture
+and a report, and the store of results they were made from.
 """
 
 import argparse
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from predcp.experiments import (
+    Cell,
+    Record,
+    Store,
+    choose_progress,
+    mean_and_error,
+    run,
+    write_report,
+)
 
-import predcp
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-PICTURE = "ecp_and_predcp.png"
-_COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
-
-# Body-mass index, blood pressure and log triglycerides of the first 20 patients of the diabetes
-# study of Efron, Hastie, Johnstone and Tibshirani (2004).
-_PATIENTS = """
-32.1 101 4.8598  21.6  87 3.8918  30.5  93 4.6728  25.3  84 4.8903  23.0 101 4.2905
-22.6  89 4.1897  22.0  90 3.9512  26.2 114 4.2485  32.1  83 4.4773  30.0  85 5.3845
-18.6  97 3.9512  28.0  85 3.5835  23.7  92 4.3041  26.2  97 5.0626  24.0  91 4.2905
-24.7 118 5.0370  30.3 109 5.2149  27.5 111 4.9416  25.4  84 4.4427  24.7  83 4.5433
-"""
+NAME, PICTURE = "demo", "demo.png"
+PRIORS = {"half-cauchy": "#999999", "ecp": "#0072B2", "predcp": "#D55E00"}
+_SPLITS = 2
+_SETTINGS = {"chains": 4, "warmup": 300, "draws": 700, "intercept": True}
 
 
-def design() -> Float[Array, "20 3"]:
-    """Three standardised measurements of twenty patients."""
-    rows = np.array(_PATIENTS.split(), dtype=float).reshape(-1, 3)
-    return jnp.asarray((rows - rows.mean(0)) / rows.std(0))
+def cells() -> list[Cell]:
+    """Logistic regression of a diagnosis on thirty measurements, three priors, a few splits."""
+    return [
+        Cell("breast-wisconsin", "logistic", prior, "nuts", split, settings=_SETTINGS)
+        for prior in PRIORS
+        for split in range(_SPLITS)
+    ]
 
 
-def _likelihood(beta: Array, x: Array) -> dist.Distribution:
-    return dist.Bernoulli(logits=x @ beta)
-
-
-def _parameters(tau: Array, xi: Array) -> Array:
-    return tau * xi
-
-
-def priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
-    """An ECP and a PredCP on the standard deviation of the coefficients of a logistic regression.
-
-    **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
-    """
-    x, pi = design(), predcp.LogCauchy(1.0)
-    predictive = predcp.PredictiveComplexity(
-        likelihood=_likelihood,
-        parameters=_parameters,
-        reference=jnp.zeros(x.shape[1]),
-        x=x,
-        draws=predcp.normal_draws(jax.random.key(0), draws, (x.shape[1],)),
-    )
-    return {
-        "ECP": predcp.ComplexityPrior(pi, predcp.LogisticEvidence(x)),
-        "PredCP": predcp.ComplexityPrior(pi, predictive),
-    }
-
-
-def _quantiles(prior: predcp.ComplexityPrior) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of the scale, and the divergence at each."""
-    tau = prior.icdf(jnp.asarray(QUANTILES))
-    return np.asarray(tau), np.asarray(prior.complexity(tau))
-
-
-def _table(name: str, tau: np.ndarray, kappa: np.ndarray) -> str:
-    """Quantiles of the scale, the divergence there, and the probability of a typical patient."""
-    typical = 1.0 / (1.0 + np.exp(-tau * np.sqrt(np.mean(np.sum(design() ** 2, axis=1)))))
-    lines = [f"{name}: {'quantile':>9} {'tau':>10} {'kappa, nats':>13} {'0.5 becomes':>13}"]
-    indent = " " * (len(name) + 2)
-    for row in zip(QUANTILES, tau, kappa, typical):
-        lines.append(indent + "{:>9.0%} {:>10.4g} {:>13.4g} {:>13.3f}".format(*row))
+def table(records: Sequence[Record]) -> str:
+    """A row a prior: how well it predicts, and how hard the sampler had to work."""
+    lines = [
+        f"{'prior':<13}{'test log-likelihood':>22}{'accuracy':>10}{'R-hat':>8}"
+        f"{'divergent':>11}{'gradients a draw':>18}"
+    ]
+    for prior in PRIORS:
+        mine = [record for record in records if record.cell.prior == prior]
+        mean, error = mean_and_error([_metric(record, "log_likelihood") for record in mine])
+        accuracy = mean_and_error([_metric(record, "accuracy") for record in mine])[0]
+        rhat = max(_figure(record, "rhat_max") for record in mine)
+        divergent = mean_and_error([_figure(record, "divergences") for record in mine])[0]
+        steps = mean_and_error([_figure(record, "steps_mean") for record in mine])[0]
+        likelihood = f"{mean:.4f} ± {error or 0.0:.4f}"
+        lines.append(
+            f"{prior:<13}{likelihood:>22}{accuracy:>9.1f}%{rhat:>8.3f}{divergent:>11.2%}{steps:>18.0f}"
+        )
     return "\n".join(lines)
 
 
-def _words(name: str, kappa: np.ndarray) -> str:
-    # The ECP's divergence is between latent utilities, whose sign is the outcome.
-    what = "latent utilities" if name == "ECP" else "predictions"
-    median, most = kappa[QUANTILES.index(0.5)], kappa[QUANTILES.index(0.95)]
-    return (
-        f"Half of the {name} keeps {what} within {median:.3g} nats a patient of the reference,\n"
-        f"a fair coin for everybody; 95% of it keeps them within {most:.3g} nats."
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Save the picture: predictions and work, a dot a split."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 3.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    panels = (
+        (left, "test log-likelihood", lambda record: _metric(record, "log_likelihood")),
+        (right, "gradients a draw", lambda record: _figure(record, "steps_mean")),
     )
-
-
-def draw(both: dict[str, predcp.ComplexityPrior], path: Path) -> None:
-    """Save the picture: the densities of both priors, and the complexity maps behind them."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from predcp import plot
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
-    tau = np.linspace(0.01, 4.0, 400)
-    for name, prior in both.items():
-        style = {"color": _COLOURS[name], "label": name, "linewidth": 2.0}
-        plot.density(prior, left, tau, **style)
-        left.fill_between(*left.lines[-1].get_data(), color=_COLOURS[name], alpha=0.12)
-        plot.complexity(prior.complexity, right, np.geomspace(1e-2, 1e2, 400), **style)
-        median = [values[QUANTILES.index(0.5)] for values in _quantiles(prior)]
-        right.plot(*median, "o", color=_COLOURS[name])
-    figure.suptitle("Logistic regression, 20 patients, 3 measurements: priors on one scale")
-    left.set(title="The priors", xlim=(0.0, 4.0), ylim=(0.0, 1.0))
-    left.set_xlabel(r"standard deviation of the coefficients, $\tau$")
-    right.set(title="What a scale does to predictions", xlim=(1e-2, 1e2), ylim=(1e-4, 1e2))
-    right.set_xlabel(r"standard deviation of the coefficients, $\tau$")
-    right.set_ylabel(r"divergence from a fair coin, $\kappa$ (nats)")
-    right.annotate("at most log 2", (1.3e-2, 0.8), color=_COLOURS["PredCP"])
-    right.plot([], [], "o", color="grey", label="median of the prior")
-    for ax in (left, right):
+    for ax, title, value in panels:
+        for height, (prior, colour) in enumerate(PRIORS.items()):
+            values = [value(record) for record in records if record.cell.prior == prior]
+            ax.plot(values, [height] * len(values), "o", color=colour, alpha=0.5)
+            ax.plot(
+                [sum(values) / len(values)], [height], "|", color=colour, markersize=26, mew=2.5
+            )
+        ax.set(title=title, yticks=range(len(PRIORS)), yticklabels=list(PRIORS), ylim=(-0.6, 2.6))
+        ax.invert_yaxis()
+        ax.locator_params(axis="x", nbins=5)
         ax.spines[["top", "right"]].set_visible(False)
-    left.legend(frameon=False)
-    right.legend(frameon=False, loc="upper left")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    left.set_xlabel("nats a patient; to the right is better")
+    right.set_xlabel("leapfrog steps of NUTS; to the left is better")
+    figure.suptitle("Benign or malignant, 30 measurements: dots are splits, bars their means")
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 def main(output: str | Path = "demo_output") -> None:
-    """Build both priors, print what they say, save the picture of both.
+    """Fit, print the table, save the picture and the report.
 
-    **Arguments**: `output`, the folder of the picture.
+    **Arguments**: `output`, the folder of all three; what is finished there is not run again.
     """
-    started = time.perf_counter()
-
-    def progress(message: str) -> None:
-        print(f"[{time.perf_counter() - started:5.1f} s] {message}", flush=True)
-
-    progress("building an ECP and a PredCP for a logistic regression on a 20 x 3 design")
-    both = priors()
-    for name, prior in both.items():
-        progress(f"computing quantiles of the {name} (the first use compiles)")
-        tau, kappa = _quantiles(prior)
-        print(f"\n{_table(name, tau, kappa)}\n\n{_words(name, kappa)}\n", flush=True)
-        progress(f"diagnosing the {name}")
-        print(f"\n{predcp.diagnose(prior)}\n", flush=True)
     print(
-        "tau is the standard deviation of the coefficients. '0.5 becomes' is the predicted\n"
-        "probability of a patient whose log-odds are one standard deviation up at that tau.\n"
+        f"Logistic regression with local scales on the Wisconsin breast cancer table: NUTS under\n"
+        f"{len(PRIORS)} priors on the global scale, {_SPLITS} splits each. The first of each compiles.\n",
+        flush=True,
     )
-    path = Path(output) / PICTURE
-    progress("drawing")
-    draw(both, path)
-    progress(f"picture of both: {path}")
+    run(NAME, cells(), output, progress=choose_progress(), rerun="predcp demo")
+    store = Store(Path(output), NAME)
+    records = store.records().finished
+    print(f"\n{table(records)}\n")
+    print(
+        "R-hat is the largest of the test probabilities; 1.01 and below is mixed. Priors are\n"
+        "compared split by split in the report."
+    )
+    picture = Path(output) / PICTURE
+    draw(records, picture)
+    report = write_report(store)
+    print(f"picture: {picture}\nreport:  {report[1]}")
+
+
+def _metric(record: Record, name: str) -> float:
+    return next(value for part, metric, value in record.metrics if (part, metric) == ("test", name))
+
+
+def _figure(record: Record, name: str) -> float:
+    value = record.convergence[name]
+    return float("nan") if value is None else value
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", default="demo_output", help="folder of the picture")
+    parser.add_argument("--output", default="demo_output", help="folder of what it makes")
     main(parser.parse_args().output)

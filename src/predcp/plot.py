@@ -28,6 +28,14 @@ _HORSESHOE = "horseshoe"
 _POINTS = 400
 
 
+def from_zero(upper: float, points: int = _POINTS) -> np.ndarray:
+    """A grid up to `upper` that follows a pole at 0 (which it leaves out): give the axes a limit.
+
+    **Arguments**: the last point, and how many points.
+    """
+    return upper * np.linspace(0.0, 1.0, points + 1)[1:] ** 3
+
+
 def density(prior: dist.Distribution, ax: Axes | None = None, tau: Any = None, **line: Any) -> Axes:
     """The density of a prior on one scale (Equations 6 and 9; Figures 1b and 2).
 

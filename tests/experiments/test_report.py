@@ -20,7 +20,7 @@ def table1_store(path: Path) -> Store:
     store = Store(path, "table1")
     for prior, value in (("half-cauchy", -0.58), ("ecp", -0.56)):
         for split in range(3):
-            cell = Cell("breast", "logistic", prior, "nuts", split)
+            cell = Cell("breast", "logistic", prior, "mcmc", split)
             claim = store.claim(cell)
             assert claim is not None
             metrics = (("test", "log_likelihood", value - 0.01 * split),)
@@ -34,8 +34,8 @@ def table1_store(path: Path) -> Store:
 
 def test_our_figures_stand_beside_the_papers(tmp_path):
     text = to_markdown(report(table1_store(tmp_path)))
-    assert "| breast | nuts | ecp | -0.5700 ± 0.0058 | -0.55 ± 0.01 | 3 | 1.200 |" in text
-    pair = r"\| breast \| nuts \| ecp \| half-cauchy \| 0\.020* ± 0[.0-9]* \| 3/0/0 \|"
+    assert "| breast | mcmc | ecp | -0.5700 ± 0.0058 | -0.55 ± 0.01 | 3 | 1.200 |" in text
+    pair = r"\| breast \| mcmc \| ecp \| half-cauchy \| 0\.020* ± 0[.0-9]* \| 3/0/0 \|"
     assert re.search(pair, text)
     assert "outperforms in four of six cases" in text
     assert text.count("R-hat 1.20") == 2
@@ -43,7 +43,7 @@ def test_our_figures_stand_beside_the_papers(tmp_path):
 
 
 def test_sampled_cells_bring_figures_flags_and_draws(store):
-    grid = [Cell("nothing", "cell_models:sampled", "ecp", "nuts", split) for split in range(3)]
+    grid = [Cell("nothing", "cell_models:sampled", "ecp", "mcmc", split) for split in range(3)]
     run("grid", grid, store.path, engine="pool", workers=1, keep_posterior=True)
     text = to_markdown(report(store))
     assert text.count("R-hat 1.40; 2.0% divergent") == 1

@@ -37,7 +37,7 @@ def test_every_printed_figure_has_its_cells_and_every_cell_its_figure(name):
 
 def test_some_printed_figures():
     table1, table2 = paper_figures("table1"), paper_figures("table2")
-    assert vars(table1["colon", "ecp", "nuts", "log_likelihood"]) == {"mean": -0.52, "error": 0.05}
+    assert vars(table1["colon", "ecp", "mcmc", "log_likelihood"]) == {"mean": -0.52, "error": 0.05}
     assert vars(table2["yacht", "predcp", "vi", "rmse"]) == {"mean": 0.57, "error": 0.03}
     table3 = paper_figures("table3")
     assert table3["mini-imagenet-5shot", "predcp-exponential-1e-2", "map", "accuracy"].mean == 61.9
@@ -53,7 +53,7 @@ def test_table1_settings_follow_the_paper():
         cell.data: cell.settings["complexity_draws"] for cell in cells if cell.prior == "predcp"
     }
     assert draws == {"allaml": 1, "colon": 10, "breast": 10}
-    nuts = next(cell for cell in cells if cell.inference == "nuts")
+    nuts = next(cell for cell in cells if cell.inference == "mcmc")
     assert (nuts.settings["chains"], nuts.settings["draws"]) == (4, 1000)
 
 
@@ -73,7 +73,7 @@ def test_bad_numbers_are_refused(text):
 
 def test_selection():
     cells = EXPERIMENTS["table1"]()
-    chosen = select(cells, data=["c*"], prior=["ecp"], inference=["nuts"], splits="3")
+    chosen = select(cells, data=["c*"], prior=["ecp"], inference=["mcmc"], splits="3")
     assert [(cell.data, cell.split) for cell in chosen] == [("colon", s) for s in range(3)]
     seeded = select(chosen, seeds="1-2")
     assert {cell.seed for cell in seeded} == {1, 2} and len(seeded) == 6

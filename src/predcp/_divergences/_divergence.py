@@ -17,7 +17,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions.distribution import ExpandedDistribution, Independent
 
-from predcp._special import Terms, log_abs_sum
+from predcp._log_of_exp import without_overflow
+from predcp._special import Terms, log_abs_sum_and_ratio
 
 Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]
@@ -160,19 +161,44 @@ def abstract_members(likelihood: Callable[..., Any], *arguments: Any) -> list[Me
     return [member._replace(coordinates=shape) for member, shape in zip(found, shapes)]
 
 
-def log_mean(terms: list[list[Terms]], found: list[Member], draws: int, keep: int = 0) -> Array:
-    """Log of the sum over members of the mean over their points of the terms, and over draws.
+def coordinates_of(likelihood: Callable[..., Any], *arguments: Any) -> list[Coordinates]:
+    """The coordinates of each factor of `likelihood(*arguments)`, finite where a rate is not."""
 
-    **Arguments**: the terms of each member; the members; the number of draws on the leading axis,
-    which `keep=1` leaves alone.
+    def read(*given):
+        return [member.coordinates for member in members(likelihood(*given))]
+
+    return without_overflow(read)(*arguments)
+
+
+def log_mean_and_elasticity(
+    divergence: Divergence,
+    found: list[Member],
+    reference: list[Coordinates],
+    directions: list[Coordinates],
+    log_sizes: list[LogSize],
+    velocities: list[Coordinates],
+    keep: int = 0,
+) -> tuple[Array, Array]:
+    """Log of the mean divergence over points and draws, summed over members; its log elasticity.
+
+    **Arguments**: the members, and for each the reference's coordinates, the displacement from them
+    and its velocity (as in `Rule`, with a leading axis of draws, which `keep=1` leaves alone).
     """
-    averaged = [
-        (weight - math.log(max(1, math.prod(member.batch_shape))), coefficient)
-        for pairs, member in zip(terms, found)
-        for weight, coefficient in pairs
-    ]
-    total = log_abs_sum(averaged, keep=keep)
-    return total if keep else total - math.log(draws)
+    values: list[Terms] = []
+    slopes: list[Terms] = []
+    draws = jax.tree.leaves(directions)[0].shape[0]
+    for member, start, move, size, speed in zip(
+        found, reference, directions, log_sizes, velocities
+    ):
+        rule = divergence.rule(member.family)
+        log_points = math.log(max(1, math.prod(member.batch_shape)))
+        for sums, terms in (
+            (values, rule.value(start, move, size)),
+            (slopes, rule.slope(start, move, size, speed)),
+        ):
+            sums += [(weight - log_points, coefficient) for weight, coefficient in terms]
+    log_value, log_elasticity = log_abs_sum_and_ratio(values, slopes, keep)
+    return log_value if keep else log_value - math.log(draws), log_elasticity
 
 
 def register_divergence(

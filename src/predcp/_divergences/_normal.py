@@ -15,7 +15,14 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import capped_exp, expm1_minus, fair_coin_divergence, log_cosh
+from predcp._special import (
+    Terms,
+    capped_exp,
+    exponential_excess,
+    exponential_excess_slope,
+    fair_coin_divergence,
+    log_cosh,
+)
 
 
 @register_family(dist.Normal, dist.Normal)
@@ -26,43 +33,49 @@ def _coordinates(normal: dist.Normal) -> Coordinates:
     return {"loc": loc, "log_scale": log_scale}
 
 
+def _half(terms: list[Terms]) -> list[Terms]:
+    return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
+
+
 # KL = (d / sigma_0)^2 / 2 + (e^(2 r) - 1 - 2 r) / 2, with d the shift and r the log-scale change.
 def _kl_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * capped_exp(log_size)
     return [
         (2.0 * log_size, 0.5 * shift**2),
-        (jnp.zeros_like(log_size), 0.5 * expm1_minus(2.0 * change)),
+        *_half(exponential_excess(2.0 * direction["log_scale"], log_size)),
     ]
 
 
 def _kl_slope(reference, direction, log_size, velocity):
     precision = jnp.exp(-2.0 * reference["log_scale"])
-    change = direction["log_scale"] * capped_exp(log_size)
+    widening, speed = 2.0 * direction["log_scale"], 2.0 * velocity["log_scale"]
     return [
         (2.0 * log_size, direction["loc"] * velocity["loc"] * precision),
-        (log_size, jnp.expm1(2.0 * change) * velocity["log_scale"]),
+        *_half(exponential_excess_slope(widening, log_size, speed)),
     ]
 
 
 # The other way round: e^(-2 r) (d / sigma_0)^2 / 2 + (e^(-2 r) - 1 + 2 r) / 2.
 def _reverse_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * capped_exp(log_size)
+    narrowing = -2.0 * direction["log_scale"]
     return [
-        (2.0 * log_size - 2.0 * change, 0.5 * shift**2),
-        (jnp.zeros_like(log_size), 0.5 * expm1_minus(-2.0 * change)),
+        (2.0 * log_size + narrowing * capped_exp(log_size), 0.5 * shift**2),
+        *_half(exponential_excess(narrowing, log_size)),
     ]
 
 
 def _reverse_slope(reference, direction, log_size, velocity):
     scale = jnp.exp(-reference["log_scale"])
     shift, shift_velocity = direction["loc"] * scale, velocity["loc"] * scale
-    change = direction["log_scale"] * capped_exp(log_size)
+    narrowing, speed = -2.0 * direction["log_scale"], -2.0 * velocity["log_scale"]
+    size = capped_exp(log_size)
     return [
-        (2.0 * log_size - 2.0 * change, shift * shift_velocity),
-        (3.0 * log_size - 2.0 * change, -(shift**2) * velocity["log_scale"]),
-        (log_size, -jnp.expm1(-2.0 * change) * velocity["log_scale"]),
+        (
+            2.0 * log_size + narrowing * size,
+            shift * shift_velocity + 0.5 * shift**2 * speed * size,
+        ),
+        *_half(exponential_excess_slope(narrowing, log_size, speed)),
     ]
 
 

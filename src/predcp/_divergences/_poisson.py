@@ -4,7 +4,14 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from predcp._divergences._divergence import Coordinates, Rule, kl, register_family, reverse_kl
-from predcp._special import expm1_minus, expm1_minus_scaled
+from predcp._special import (
+    Terms,
+    capped_exp,
+    expm1_minus,
+    expm1_minus_scaled,
+    exponential_excess,
+    exponential_excess_slope,
+)
 
 
 @register_family(dist.Poisson, dist.Poisson)
@@ -12,44 +19,40 @@ def _coordinates(poisson: dist.Poisson) -> Coordinates:
     return {"log_rate": jnp.log(jnp.asarray(poisson.rate))}
 
 
-# KL = r_0 (1 - e^d + d e^d), reverse KL = r_0 (e^d - 1 - d), with d the change of the log rate.
-def _terms(log_rate, direction, log_size, forward: bool):
-    change = direction * jnp.exp(log_size)
+def _weighted(reference: Coordinates, terms: list[Terms]) -> list[Terms]:
+    return [(reference["log_rate"] + weight, coefficient) for weight, coefficient in terms]
+
+
+# KL = r_0 (1 - e^d + d e^d) with d the change of the log rate.
+def _value(reference, direction, log_size):
+    change = direction["log_rate"] * capped_exp(log_size)
     tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
     # exp(d) leaves floating point long before d does: keep it in the weight when it grows.
-    grows = change > 0.0
-    up, down = jnp.where(grows, change, 0.0), jnp.where(grows, 0.0, change)
-    if forward:
-        far = jnp.where(grows, expm1_minus(-up), expm1_minus_scaled(-down))
-    else:
-        far = jnp.where(grows, expm1_minus_scaled(up), expm1_minus(down))
-    return [
-        (
-            log_rate + jnp.where(tiny, 2.0 * log_size, up),
-            jnp.where(tiny, 0.5 * direction**2, far),
-        )
-    ]
-
-
-def _value(reference, direction, log_size):
-    return _terms(reference["log_rate"], direction["log_rate"], log_size, forward=True)
+    up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
+    far = jnp.where(change > 0.0, expm1_minus(-up), expm1_minus_scaled(-down))
+    weight = jnp.where(tiny, 2.0 * log_size, up)
+    return _weighted(reference, [(weight, jnp.where(tiny, 0.5 * direction["log_rate"] ** 2, far))])
 
 
 def _slope(reference, direction, log_size, velocity):
-    change = direction["log_rate"] * jnp.exp(log_size)
-    log_weight = reference["log_rate"] + change + 2.0 * log_size
-    return [(log_weight, direction["log_rate"] * velocity["log_rate"])]
+    size = capped_exp(log_size)
+    change = direction["log_rate"] * size
+    tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
+    # Weighted as the value is, so that the ratio of the two keeps its digits.
+    up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
+    far = jnp.exp(down) * change * size
+    coefficient = velocity["log_rate"] * jnp.where(tiny, direction["log_rate"], far)
+    return _weighted(reference, [(jnp.where(tiny, 2.0 * log_size, up), coefficient)])
 
 
+# The other way round: r_0 (e^d - 1 - d).
 def _reverse_value(reference, direction, log_size):
-    return _terms(reference["log_rate"], direction["log_rate"], log_size, forward=False)
+    return _weighted(reference, exponential_excess(direction["log_rate"], log_size))
 
 
 def _reverse_slope(reference, direction, log_size, velocity):
-    change = direction["log_rate"] * jnp.exp(log_size)
-    up = jnp.maximum(change, 0.0)
-    step = -jnp.expm1(-jnp.abs(change)) * jnp.sign(change)
-    return [(reference["log_rate"] + up + log_size, step * velocity["log_rate"])]
+    terms = exponential_excess_slope(direction["log_rate"], log_size, velocity["log_rate"])
+    return _weighted(reference, terms)
 
 
 kl.add(dist.Poisson, Rule(_value, _slope, bounded=False))

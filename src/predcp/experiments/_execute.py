@@ -16,7 +16,7 @@ def execute(cell: Cell, context: Context | None = None) -> Outcome:
     started = time.perf_counter()
     try:
         result = resolve_model(cell.model)(cell, context)
-        return _finished(result, context, time.perf_counter() - started)
+        return outcome(result, context, time.perf_counter() - started)
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -24,7 +24,8 @@ def execute(cell: Cell, context: Context | None = None) -> Outcome:
         return Outcome(seconds, environment(), traceback=traceback.format_exc())
 
 
-def _finished(result: Result, context: Context, seconds: float) -> Outcome:
+def outcome(result: Result, context: Context, seconds: float) -> Outcome:
+    """What an engine reports of a model's result."""
     if not isinstance(result, Result):
         raise TypeError(f"a model must return predcp.experiments.Result, got {type(result)}")
     if not any(result.metrics.values()):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from predcp.experiments._batch import Batch
 from predcp.experiments._cell import Cell
 from predcp.experiments._engine import Engine, InProcess
 from predcp.experiments._models import resolve_model
@@ -15,8 +16,8 @@ from predcp.experiments._result import Context
 from predcp.experiments._runner import Runner, Tally
 from predcp.experiments._store import DEFAULT_STORE, Store
 
-EngineName = Literal["process", "pool", "ray"]
-ENGINES: tuple[EngineName, ...] = ("process", "pool", "ray")
+EngineName = Literal["process", "pool", "batch", "ray"]
+ENGINES: tuple[EngineName, ...] = ("process", "pool", "batch", "ray")
 
 
 def run(
@@ -38,7 +39,8 @@ def run(
     **Arguments:**
 
     - `experiment`: the name of its folder in `store`.
-    - `engine`: this `process`, a `pool` of local ones, or a `ray` cluster at `address`.
+    - `engine`: this `process`, a `pool` of local ones, a `batch` (all splits of a fit in one
+        program, for a GPU), or a `ray` cluster at `address`.
     - `workers`: of the pool (default: one a core); `gpus`: of a cell on the cluster.
     - `retry_failed`: also run cells that failed before.
     - `rerun`: the command that runs one cell again, for the records.
@@ -75,4 +77,6 @@ def make_engine(
         return InProcess(context)
     if name == "pool":
         return ProcessPool(context, workers)
+    if name == "batch":
+        return Batch(context)
     return RayEngine(context, address, gpus=gpus)

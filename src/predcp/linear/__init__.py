@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from predcp.linear._draws import Draws
+from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
-from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
     CoefficientPrior,
@@ -21,6 +21,7 @@ from predcp.linear._priors import (
     as_coefficient_prior,
 )
 from predcp.linear._target import Target
+from predcp.linear._vi import MeanField
 
 if TYPE_CHECKING:
     from predcp.linear._linear import LinearRegression
@@ -34,11 +35,13 @@ __all__ = [
     "GivenFunction",
     "GivenScale",
     "HalfCauchyScale",
+    "Hmc",
     "Horseshoe",
     "Laplace",
     "LinearRegression",
     "LogisticPredictive",
     "LogisticRegression",
+    "MeanField",
     "Nuts",
     "Predictive",
     "RegularisedHorseshoe",

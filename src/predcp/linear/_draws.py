@@ -44,13 +44,15 @@ class Draws:
 
 
 def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Draws]:
-    """One `Draws` a problem; the warm-up, and steps that only filled the last chunk, are cut."""
+    """One `Draws` a problem; the warm-up is cut, and steps that only filled the last chunk."""
     values, statistics = run.kept
-    count = statistics["n_steps"].shape[0]
+    count, _, steps = statistics["n_steps"].shape
+    # Chains that went on kept a whole multiple of what was asked for, or all there is room for.
+    end = warmup + draws if steps - warmup < 2 * draws else steps
 
     def of(problem: int) -> Draws:
         def part(leaf: np.ndarray) -> np.ndarray:
-            return leaf[problem, :, warmup : warmup + draws]
+            return leaf[problem, :, warmup:end]
 
         return Draws(
             jax.tree.map(part, values),

@@ -6,12 +6,12 @@ from predcp.linear._draws import Draws
 from predcp.linear._layout import Progress
 from predcp.linear._target import Target
 
-INFERENCES = ("nuts", "vi", "laplace")
+INFERENCES = ("nuts", "hmc", "vi", "laplace")
 
 
 @runtime_checkable
 class Inference(Protocol):
-    """Anything that draws from a target: `Nuts`, `MeanField`, `Laplace`, or a user's own."""
+    """Anything that draws from a target: `Nuts`, `Hmc`, `MeanField`, `Laplace`, or a user's own."""
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target."""
@@ -21,9 +21,13 @@ class Inference(Protocol):
 def as_inference(inference: Any, seed: int) -> Inference:
     """The object a name stands for; an object is taken as it is, its own seed included."""
     if inference == "nuts":
-        from predcp.linear._nuts import Nuts
+        from predcp.linear._hamiltonian import Nuts
 
         return Nuts(seed=seed)
+    if inference == "hmc":
+        from predcp.linear._hamiltonian import Hmc
+
+        return Hmc(seed=seed)
     if inference == "laplace":
         from predcp.linear._laplace import Laplace
 

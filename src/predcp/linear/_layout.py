@@ -19,7 +19,7 @@ from predcp.linear._target import Target
 
 Layout = Literal["auto", "threads", "vectorised"]
 LAYOUTS: tuple[Layout, ...] = ("auto", "threads", "vectorised")
-# Told how many of how many steps of all chains are done.
+# Told how many of how many pieces of work are done; more may be added as they end.
 Progress = Callable[[int, int], None]
 
 
@@ -50,12 +50,14 @@ def run(
     seed: int,
     layout: Layout = "auto",
     progress: Progress | None = None,
+    wanted: Callable[[PyTree], int] = lambda kept: 0,
 ) -> Run:
-    """Advance every chain `calls` times.
+    """Advance every chain `calls` times, and on for as long as more is wanted.
 
     **Arguments**
     - `program`: builds the sampler of a target; built again only for another `name` or target.
     - `layout`: `threads`, one chain a core; `vectorised`, all in one program; `auto` decides.
+    - `wanted`: from what was kept so far to the number of further calls.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
@@ -67,22 +69,33 @@ def run(
     shape = (chains,) if target.problems is None else (target.problems, chains)
     keys = jax.random.split(jax.random.key(seed), shape)
     start, advance = _compiled(program, (name, layout, chains), target, keys)
-    done = _Counter(progress, calls * keys.size)
+    # A group is what one program advances: a single chain, or all of them.
+    groups = list(keys) if layout == "threads" else [keys]
+    done = _Counter(progress)
 
-    def chain(keys: Array) -> PyTree:
-        state, pieces = start(keys, *target.data), []
+    def forward(group: tuple[PyTree, int], calls: int) -> tuple[PyTree, PyTree]:
+        (state, axis), pieces = group, []
         for _ in range(calls):
             state, piece = advance(state, *target.data)
             pieces.append(jax.tree.map(np.asarray, piece))
-            done.add(keys.size)
-        return jax.tree.map(lambda *parts: np.concatenate(parts, keys.ndim), *pieces)
+            done.add(1)
+        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis), *pieces)
 
     began = time.perf_counter()
-    if layout == "threads":
-        with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
-            kept = jax.tree.map(lambda *leaves: np.stack(leaves), *pool.map(chain, keys))
-    else:
-        kept = chain(keys)
+    states = [start(group, *target.data) for group in groups]
+    kept, axis = None, len(shape)
+    with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1)) as pool:
+        while calls > 0:
+            done.expect(calls * len(groups))
+            work = [(state, groups[0].ndim) for state in states]
+            states, pieces = zip(*pool.map(forward, work, [calls] * len(work)))
+            piece = pieces[0]
+            if layout == "threads":
+                piece = jax.tree.map(lambda *leaves: np.stack(leaves), *pieces)
+            if kept is not None:
+                piece = jax.tree.map(lambda *parts: np.concatenate(parts, axis), kept, piece)
+            kept = piece
+            calls = wanted(kept if target.problems else jax.tree.map(lambda a: a[None], kept))
     seconds = time.perf_counter() - began
     if target.problems is None:
         kept = jax.tree.map(lambda leaf: leaf[None], kept)
@@ -90,11 +103,14 @@ def run(
 
 
 class _Counter:
-    """Steps done by all threads, reported as they come."""
+    """Calls made by all threads, reported as they come."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._total, self._done = progress, 0, 0
         self._lock = threading.Lock()
+
+    def expect(self, count: int) -> None:
+        self._total += count
 
     def add(self, count: int) -> None:
         with self._lock:

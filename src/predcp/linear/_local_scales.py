@@ -34,9 +34,9 @@ local_scale = _LocalScale()
 class LocalScaleTransform(ParameterFreeTransform):
     """`z -> lambda = exp(z sqrt(pi / 2 + z^2 / 4))`."""
 
-    domain = constraints.real
-    codomain = local_scale
-    sign = 1
+    domain = constraints.real  # type: ignore[assignment]
+    codomain = local_scale  # type: ignore[assignment]
+    sign = 1  # type: ignore[assignment]
 
     def __call__(self, x: Array) -> Array:
         return jnp.exp(x * jnp.sqrt(_HALF_PI + 0.25 * x * x))

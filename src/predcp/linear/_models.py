@@ -34,7 +34,7 @@ def logistic_regression(
         shape = () if outputs == 1 else (outputs,)
         alpha = dist.Normal(0.0, 2.5).expand(shape)
         logits = logits + numpyro.sample("alpha", alpha.to_event(len(shape)))
-    observed = dist.Bernoulli if outputs == 1 else dist.Categorical
+    observed: Any = dist.Bernoulli if outputs == 1 else dist.Categorical
     _observe(observed(logits=logits), y, x.shape[0], weights)
 
 

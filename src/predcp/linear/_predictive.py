@@ -22,10 +22,10 @@ _LOG_TWO = math.log(2.0)
 
 def _divergence_series(terms: int) -> list[float]:
     """Coefficients of `(h tanh h - log cosh h) / h^2` in powers of h^2, from those of tanh."""
-    tanh = [Fraction(1)]
+    tanh: list[Fraction] = [Fraction(1)]
     for k in range(1, terms):
         # tanh' = 1 - tanh^2, power by power.
-        square = sum(tanh[i] * tanh[k - 1 - i] for i in range(k))
+        square = sum((tanh[i] * tanh[k - 1 - i] for i in range(k)), Fraction(0))
         tanh.append(-square / (2 * k + 1))
     return [float(Fraction(2 * k + 1, 2 * k + 2) * c) for k, c in enumerate(tanh)]
 
@@ -105,11 +105,11 @@ class LogisticPredictive(ScalarComplexity):
         log_product, present = self._parts()
         log_count = math.log(math.prod(self.products.shape))
 
-        def value_and_slope(log_tau):
+        def value_and_elasticity(log_tau):
             value, slope = _coin_means(log_product + log_tau, present)
-            return value - log_count, slope - log_count
+            return value - log_count, slope - value
 
-        return extrapolated(value_and_slope, floating_range(log_product.dtype))
+        return extrapolated(value_and_elasticity, floating_range(log_product.dtype))
 
     def guess(self, log_kappa):
         # KL is below a^2 / 8, so the root is above the parabola's.

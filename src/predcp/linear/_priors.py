@@ -7,7 +7,7 @@ Each is a NumPyro program: `coefficients` samples `lambda`, `xi` and `log_tau` a
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -41,10 +41,21 @@ class Setting:
     noise_scale: Any = 1.0
 
     @property
+    def information(self) -> Any:
+        """What the rows say of one coefficient at the reference: of standardised columns."""
+        each = {"bernoulli": 0.25, "categorical": (self.outputs - 1) / self.outputs**2}
+        return self.x.shape[0] * each.get(self.family, 1.0) / self.noise_scale**2
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the coefficients: `(D,)`, or `(D, K)` for K logits."""
         columns = self.x.shape[1]
         return (columns,) if self.outputs == 1 else (columns, self.outputs)
+
+
+def typical_log_tau(columns: int) -> float:
+    """Where the scale is to be expected when few of the columns matter: chains start there."""
+    return -math.log(columns)
 
 
 class CoefficientPrior:
@@ -57,21 +68,37 @@ class CoefficientPrior:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalScales(CoefficientPrior):
-    """Half-Cauchy local scales, `lambda_d ~ C+(0, 1)`.
+    """Half-Cauchy local scales, `lambda_d ~ C+(0, 1)`, and normal noise, `xi_d ~ N(0, 1)`.
 
-    **Arguments**: `coordinates` in which a sampler moves them: `normal`, in which they are nearly
-    standard normal, or `log`, which Stan uses and on which a mean-field fit depends.
+    The two arguments choose coordinates for the sampler and leave the prior as it is.
+
+    **Arguments**
+    - `coordinates`: of the local scales: `normal`, in which they are nearly standard normal, or
+        `log`, which Stan uses and on which a mean-field fit depends.
+    - `centring`: how far the data are trusted to fix a coefficient whose scale is wide, as a
+        fraction of the information they would carry at the reference: the sampler moves
+        `eta = xi sqrt(1 + centring information scale^2)`, which is xi itself for a narrow scale
+        and the coefficient for a wide one, so that neither end is a funnel. 0 moves xi.
     """
 
     coordinates: Literal["normal", "log"] = "normal"
+    centring: float = 0.1
 
-    def local_scales_and_noise(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
-        """The sites `lambda` and `xi`."""
+    def local_scales(self, shape: tuple[int, ...]) -> Array:
+        """The site `lambda`."""
         half_cauchy = LocalScale(1.0) if self.coordinates == "normal" else dist.HalfCauchy(1.0)
-        event = len(shape)
-        local_scales = numpyro.sample("lambda", half_cauchy.expand(shape).to_event(event))
-        xi = numpyro.sample("xi", dist.Normal(0.0, 1.0).expand(shape).to_event(event))
-        return local_scales, xi
+        return jnp.asarray(numpyro.sample("lambda", half_cauchy.expand(shape).to_event(len(shape))))
+
+    def scaled_noise(self, setting: Setting, scale: Array) -> Array:
+        """`scale * xi`, with the site `xi`."""
+        event = len(setting.shape)
+        if self.centring == 0.0:
+            standard = dist.Normal(0.0, 1.0).expand(setting.shape)
+            return scale * numpyro.sample("xi", standard.to_event(event))
+        information = jnp.sqrt(self.centring * setting.information)
+        widening = jnp.hypot(1.0, information * scale)
+        eta = jnp.asarray(numpyro.sample("eta", dist.Normal(0.0, widening).to_event(event)))
+        return scale * _named("xi", eta / widening)
 
 
 class Horseshoe(LocalScales):
@@ -85,10 +112,10 @@ class Horseshoe(LocalScales):
         raise NotImplementedError
 
     def coefficients(self, setting: Setting) -> Array:
-        local_scales, xi = self.local_scales_and_noise(setting.shape)
+        local_scales = self.local_scales(setting.shape)
         log_tau = numpyro.sample("log_tau", self.log_scale(setting, local_scales))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
-        return numpyro.deterministic("beta", tau * local_scales * xi)
+        tau = _named("tau", jnp.exp(log_tau))
+        return _named("beta", self.scaled_noise(setting, tau * local_scales))
 
 
 @dataclass(frozen=True)
@@ -203,15 +230,15 @@ class RegularisedHorseshoe(LocalScales):
         # The pseudo variance of one coin at 1/2 is 4.
         sigma = setting.noise_scale if setting.family == "normal" else 2.0
         scale = expected / max(columns - expected, 0.5) * sigma / math.sqrt(rows)
-        local_scales, xi = self.local_scales_and_noise(setting.shape)
+        local_scales = self.local_scales(setting.shape)
         log_tau = numpyro.sample("log_tau", LogOf(dist.HalfCauchy(scale)))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
+        tau = _named("tau", jnp.exp(log_tau))
         half = 0.5 * self.slab_df
         slab = numpyro.sample("slab", dist.InverseGamma(half, half * self.slab_scale**2))
         wide = tau * local_scales
         # c wide / sqrt(c^2 + wide^2), which neither square may overflow.
         bounded = wide / jnp.hypot(1.0, wide / jnp.sqrt(slab))
-        return numpyro.deterministic("beta", bounded * xi)
+        return _named("beta", self.scaled_noise(setting, bounded))
 
 
 @dataclass(frozen=True)
@@ -224,15 +251,15 @@ class Ridge(CoefficientPrior):
         shape = setting.shape
         xi = numpyro.sample("xi", dist.Normal(0.0, 1.0).expand(shape).to_event(len(shape)))
         log_tau = numpyro.sample("log_tau", LogOf(dist.HalfCauchy(self.scale)))
-        tau = numpyro.deterministic("tau", jnp.exp(log_tau))
-        return numpyro.deterministic("beta", tau * xi)
+        tau = _named("tau", jnp.exp(log_tau))
+        return _named("beta", tau * xi)
 
 
 class LogOf(dist.Distribution):
     """The distribution of the logarithm of a positive quantity, with its Jacobian."""
 
     arg_constraints = {}
-    support = constraints.real
+    support = constraints.real  # type: ignore[assignment]
     pytree_data_fields = ("positive",)
 
     def __init__(self, positive: dist.Distribution):
@@ -278,15 +305,21 @@ def as_coefficient_prior(prior: Any) -> CoefficientPrior:
     if isinstance(prior, str) and prior in PRESETS:
         return PRESETS[prior]
     if callable(prior):
-        return GivenFunction(prior)
+        return GivenFunction(cast("Callable[[Array, Array], dist.Distribution]", prior))
     raise ValueError(
         f"prior must be one of {', '.join(map(repr, PRESETS))}, a distribution or a "
         f"predcp.linear prior, got {prior!r}"
     )
 
 
+def _named(name: str, value: Array) -> Array:
+    """The value, recorded as a deterministic site."""
+    numpyro.deterministic(name, value)
+    return value
+
+
 def _categorical(beta: Array, x: Array) -> dist.Distribution:
-    return dist.Categorical(logits=x @ beta)
+    return cast("dist.Distribution", dist.Categorical(logits=x @ beta))
 
 
 def _scaled(local_scales: Array, tau: Array, xi: Array) -> Array:

@@ -17,7 +17,7 @@ from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
 from predcp.linear._inference import as_inference
-from predcp.linear._priors import as_coefficient_prior
+from predcp.linear._priors import as_coefficient_prior, typical_log_tau
 from predcp.linear._progress import shown
 from predcp.linear._summary import Summary, summary_table
 from predcp.linear._target import Target
@@ -115,7 +115,8 @@ class Regression(BaseEstimator):
             "prior": as_coefficient_prior(self.prior),
             "intercept": bool(self.fit_intercept),
         }
-        return Target(self._model(), self._data, options, keep=_keep)
+        centre = {"log_tau": typical_log_tau(self._data[0].shape[1])}
+        return Target(self._model(), self._data, options, keep=_keep, centre=centre)
 
     def _set_draws(self, draws: Draws) -> None:
         self.draws_ = draws
@@ -265,7 +266,7 @@ class Regression(BaseEstimator):
 
 def _keep(sites: dict[str, Any], *data: Any) -> dict[str, Any]:
     # xi and tau follow from the others.
-    return {name: value for name, value in sites.items() if name not in ("xi", "tau")}
+    return {name: value for name, value in sites.items() if name not in ("xi", "eta", "tau")}
 
 
 def _dense(x: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from jaxtyping import Array, PyTree
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import ModelInfo, initialize_model
 
-Position = PyTree
+Position = dict[str, Array]
 Potential = Callable[[Position], Array]
 
 
@@ -25,6 +25,7 @@ class Target:
     - `data`: arrays; with `problems` set, each has a leading axis of so many data sets.
     - `options`: what is the same for all and not an array.
     - `keep`: `keep(sites, *data)` returns what to store of a draw, all sites if None.
+    - `centre`: of the box in which chains start, by site, in unconstrained coordinates; else 0.
     """
 
     model: Callable[..., None]
@@ -32,17 +33,24 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: int | None = None
     keep: Callable[..., PyTree] | None = None
+    centre: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def first_problem(self) -> tuple[Any, ...]:
+        """The data of the first problem, or of the only one."""
+        if self.problems is None:
+            return self.data
+        return jax.tree.map(lambda array: array[0], self.data)
 
     @cached_property
     def _info(self) -> ModelInfo:
-        first = self.data if self.problems is None else jax.tree.map(lambda a: a[0], self.data)
         return initialize_model(
             jax.random.key(0),
             self.model,
-            model_args=first,
+            model_args=self.first_problem,
             model_kwargs=dict(self.options),
             dynamic_args=True,
-            init_strategy=init_to_uniform(radius=1.0),
+            init_strategy=init_to_uniform(radius=1),
         )
 
     @property
@@ -69,18 +77,19 @@ class Target:
         return sites if self.keep is None else self.keep(sites, *data)
 
     def start(self, key: Array, radius: float = 1.0) -> Position:
-        """Uniform in a box around 0."""
-        leaves, structure = jax.tree.flatten(self.prototype)
-        keys = jax.random.split(key, len(leaves))
-        drawn = [
-            jax.random.uniform(k, leaf.shape, leaf.dtype, -radius, radius)
-            for k, leaf in zip(keys, leaves)
-        ]
-        return jax.tree.unflatten(structure, drawn)
+        """Uniform in a box around `centre`."""
+        keys = jax.random.split(key, len(self.prototype))
+        return {
+            name: self.centre.get(name, 0.0)
+            + jax.random.uniform(k, leaf.shape, leaf.dtype, -radius, radius)
+            for k, (name, leaf) in zip(keys, sorted(self.prototype.items()))
+        }
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """What decides the compiled program: everything but the numbers in the data."""
         shapes = tuple((np.shape(a), jnp.result_type(a).name) for a in jax.tree.leaves(self.data))
         options = tuple(sorted(self.options.items()))
-        return self.model, options, self.problems, self.keep, shapes, jax.config.jax_enable_x64
+        centre = tuple(sorted(self.centre.items()))
+        precision = jnp.result_type(float).name
+        return self.model, options, self.problems, self.keep, centre, shapes, precision

@@ -1,0 +1,280 @@
+"""Stan as the peer: `python -m benchmarks.stan` writes results/stan.json (needs `predcp[stan]`).
+
+Both samplers see the same data, noise draws and settings, and run in turns, one chain a core.
+Compilation is counted on neither side. PyStan hands every draw over as text, which at
+thousands of parameters costs more than the sampling: figures with and without it are given.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+from numpyro.infer.util import log_density
+
+import predcp
+from benchmarks import stan_programs
+from benchmarks.stan_programs import Run, apart
+from predcp.data import Standardiser, load_split
+from predcp.experiments._environment import environment
+from predcp.linear import (
+    CoefficientPrior,
+    Evidence,
+    GivenFunction,
+    HalfCauchyScale,
+    Hmc,
+    LogisticPredictive,
+    Nuts,
+    Target,
+    logistic_regression,
+)
+
+OUTPUT = Path(__file__).parent / "results" / "stan.json"
+DRAWS = {"breast": 10, "colon": 10, "allaml": 1}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a NUTS run, for both sides."""
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    target_acceptance: float = 0.8
+    depth: int = 10
+    seed: int = 1
+
+
+def problem(name: str, draws: int, split: int = 0) -> dict[str, Any]:
+    """The training rows of a split, standardised by their own statistics, and the noise."""
+    train = load_split(name, split).train
+    x = Standardiser.fit(train.features).transform(train.features)
+    return with_noise(x, train.target.astype(int), draws)
+
+
+def with_noise(x: np.ndarray, y: np.ndarray, draws: int) -> dict[str, Any]:
+    """The data of the Stan programs, by their names there."""
+    noise = np.random.default_rng(1).normal(size=(draws, x.shape[1]))
+    return {"N": len(x), "D": x.shape[1], "X": x, "y": y, "S": draws, "noise": noise}
+
+
+def prior_of(
+    prior: str, data: dict[str, Any], normalize: bool = True, **coordinates: Any
+) -> CoefficientPrior:
+    """The library's prior with the noise that Stan sees."""
+    if prior == "half_cauchy":
+        return HalfCauchyScale(**coordinates)
+    if prior == "ecp":
+        return Evidence(**coordinates)
+    noise = jnp.asarray(data["noise"], float)
+
+    def scale(x: jax.Array, local: jax.Array) -> predcp.ComplexityPrior:
+        return predcp.ComplexityPrior(
+            predcp.LogCauchy(1.0), LogisticPredictive(x, local, noise), normalize
+        )
+
+    return GivenFunction(scale, **coordinates)
+
+
+def our_log_density(prior: str, data: dict[str, Any], normalize: bool = True):
+    """The log density of (log lambda, xi, log tau), the unconstrained space of the programs."""
+    x, y, size = jnp.asarray(data["X"], float), jnp.asarray(data["y"]), data["D"]
+    # In Stan's own coordinates.
+    chosen = prior_of(prior, data, normalize, coordinates="log", centring=0.0)
+
+    def log_density_at(flat: jax.Array) -> jax.Array:
+        log_local = flat[:size]
+        sites = {"lambda": jnp.exp(log_local), "xi": flat[size:-1], "log_tau": flat[-1]}
+        options = {"prior": chosen, "intercept": False}
+        value, _ = log_density(logistic_regression, (x, y), options, sites)
+        return value + log_local.sum()
+
+    return log_density_at
+
+
+def sample_ours(data: dict[str, Any], prior: str, settings: Settings, sampler: str) -> Run:
+    """The library's sampler as its users get it: its coordinates, JAX's precision, chains on cores."""
+    shared = {
+        "chains": settings.chains,
+        "warmup": settings.warmup,
+        "draws": settings.draws,
+        "target_acceptance": settings.target_acceptance,
+        "seed": settings.seed,
+    }
+    method = Hmc(**shared) if sampler == "hmc" else Nuts(**shared, max_depth=settings.depth)
+    target = Target(
+        logistic_regression,
+        (jnp.asarray(data["X"], float), jnp.asarray(data["y"])),
+        {"prior": prior_of(prior, data), "intercept": False},
+        keep=_log_tau,
+        centre={"log_tau": -math.log(data["D"])},
+    )
+    (draws,) = method.sample(target)
+    cores = min(settings.chains, os.cpu_count() or 1)
+    return Run(
+        log_tau=draws.values.astype(float),
+        log_density=draws.statistics["lp"].astype(float),
+        leapfrogs=draws.statistics["n_steps"],
+        divergent=draws.statistics["diverging"],
+        wall_seconds=draws.seconds,
+        # Warm-up and sampling together: the cores are busy from beginning to end.
+        warmup_seconds=np.zeros(settings.chains),
+        sampling_seconds=np.full(settings.chains, draws.seconds * cores / settings.chains),
+    )
+
+
+def _log_tau(sites: dict[str, jax.Array], *data: jax.Array) -> jax.Array:
+    return sites["log_tau"]
+
+
+def our_gradient_seconds(prior: str, data: dict[str, Any], count: int) -> float:
+    """Time of one value and gradient, from a loop of `count` in one compiled program."""
+    value_and_gradient = jax.value_and_grad(our_log_density(prior, data))
+
+    def body(_, flat):
+        value, gradient = value_and_gradient(flat)
+        # Each depends on the one before, but hardly moves.
+        return flat + 1e-12 * (gradient + value)
+
+    @jax.jit
+    def loop(flat):
+        return lax.fori_loop(0, count, body, flat)
+
+    size = 2 * data["D"] + 1
+    flat = jnp.asarray(np.random.default_rng(0).normal(size=size)).at[-1].set(-3.0)
+    jax.block_until_ready(loop(flat))
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        jax.block_until_ready(loop(flat))
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) / count
+
+
+def figures(run: Run, settings: Settings, gradient_seconds: float | None = None) -> dict[str, Any]:
+    """What is reported of a run; with `gradient_seconds`, also as if draws cost nothing to output."""
+    steps = run.leapfrogs.sum(axis=1)
+    busy = run.warmup_seconds + run.sampling_seconds
+    if gradient_seconds is not None:
+        busy = run.warmup_seconds + gradient_seconds * steps
+    result: dict[str, Any] = {
+        "wall_seconds": round(run.wall_seconds, 3),
+        "core_seconds": round(float(busy.sum()), 3),
+        "leapfrogs_an_iteration": round(float(run.leapfrogs.mean()), 1),
+        "at_greatest_depth": round(float(np.mean(run.leapfrogs >= 2**settings.depth - 1)), 4),
+        "divergent": round(float(run.divergent.mean()), 4),
+    }
+    for name, values in {"log_tau": run.log_tau, "log_density": run.log_density}.items():
+        # One estimator for both sides.
+        size = float(effective_sample_size(values))
+        result[name] = {
+            "mean": round(float(values.mean()), 3),
+            "r_hat": round(float(split_gelman_rubin(values)), 4),
+            "effective_draws": round(size, 1),
+            "effective_draws_a_wall_second": round(size / run.wall_seconds, 3),
+            "effective_draws_a_core_second": round(size / float(busy.sum()), 3),
+        }
+    return result
+
+
+def compare(
+    name: str, prior: str, settings: Settings, gradients: int, samplers: list[str]
+) -> dict[str, Any]:
+    """Both sides on one data set under one prior, in turns."""
+    data = problem(name, DRAWS[name])
+    gradient = round(1e6 * our_gradient_seconds(prior, data, gradients), 2)
+    short = min(100, settings.draws)
+    timed = apart("gradient_seconds", prior, data, warmup=short, draws=short)
+    ours = {
+        sampler: figures(sample_ours(data, prior, settings, sampler), settings)
+        for sampler in samplers
+    }
+    their_run = Run(**apart("sample", prior, data, **asdict(settings)))
+    theirs = {
+        # From a short run of its sampler: seconds of sampling over leapfrog steps, no output.
+        "microseconds_a_gradient": round(1e6 * timed["gradient"], 2),
+        "milliseconds_to_output_a_draw": round(1e3 * timed["draw"], 3),
+        **figures(their_run, settings, timed["gradient"]),
+    }
+    return {
+        "rows": data["N"],
+        "columns": data["D"],
+        "draws": data["S"] if prior == "predcp" else None,
+        "microseconds_a_gradient": {"ours": gradient, "stan": theirs["microseconds_a_gradient"]},
+        "ours": ours,
+        "stan": theirs,
+        "times_faster": {
+            "a_gradient": round(theirs["microseconds_a_gradient"] / gradient, 2),
+            **{
+                f"{sampler}, {quantity}, a {second} second": _ratio(
+                    ours[sampler][quantity], theirs[quantity], f"effective_draws_a_{second}_second"
+                )
+                for sampler in samplers
+                for quantity in ("log_tau", "log_density")
+                for second in ("wall", "core")
+            },
+        },
+    }
+
+
+def _ratio(above: dict[str, Any], below: dict[str, Any], name: str) -> float:
+    return round(above[name] / below[name], 2)
+
+
+def main() -> None:
+    """Measure and write the figures with their circumstances."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", choices=list(DRAWS), default=list(DRAWS))
+    parser.add_argument("--priors", nargs="+", choices=stan_programs.PRIORS, default=["predcp"])
+    parser.add_argument("--chains", type=int, default=Settings.chains)
+    parser.add_argument("--warmup", type=int, default=Settings.warmup)
+    parser.add_argument("--draws", type=int, default=Settings.draws)
+    parser.add_argument("--depth", type=int, default=Settings.depth)
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--samplers", nargs="+", choices=["hmc", "nuts"], default=["hmc", "nuts"])
+    parser.add_argument("--double", action="store_true", help="ours in double precision too")
+    parser.add_argument("--gradients", type=int, default=1000, help="in our timed loop")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    # One core a chain, as Stan has; read when JAX starts.
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
+    jax.config.update("jax_enable_x64", options.double)
+    settings = Settings(
+        options.chains,
+        options.warmup,
+        options.draws,
+        depth=options.depth,
+        seed=options.seed,
+    )
+    described = environment()
+    for package in ("pystan", "httpstan"):
+        described["versions"][package] = metadata.version(package)
+    results: dict[str, Any] = {"environment": described, "settings": asdict(settings)}
+    results["precision"] = "double" if options.double else "ours single, Stan double"
+    for name in options.data:
+        for prior in options.priors:
+            print(f"{name} {prior} ...", flush=True)
+            results[f"{name} {prior}"] = compare(
+                name, prior, settings, options.gradients, options.samplers
+            )
+            print(json.dumps(results[f"{name} {prior}"], indent=2), flush=True)
+            # What is measured is kept if a later one is stopped.
+            options.output.parent.mkdir(exist_ok=True)
+            options.output.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()

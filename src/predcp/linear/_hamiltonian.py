@@ -1,0 +1,208 @@
+"""Hamiltonian Monte Carlo: NUTS with the paper's settings, and a form for many chains at once."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpyro.infer.hmc import hmc
+
+from predcp._chains import rank_normalised_rhat
+from predcp.linear._draws import Draws, unpack
+from predcp.linear._exchange import exchanged
+from predcp.linear._layout import Layout, Program, Progress, run
+from predcp.linear._target import Target
+
+
+@dataclass(frozen=True)
+class _Hamiltonian:
+    """What the samplers share; adapted as Stan adapts: step size and a diagonal mass matrix.
+
+    **Arguments**
+    - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the latter.
+    - `exchanges`: proposals, after each step, to exchange the roles of two correlated columns.
+    - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
+        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
+    - `layout`: see `predcp.linear.Layout`; `chunk`: steps between two reports of progress.
+    """
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    target_acceptance: float = 0.8
+    seed: int = 0
+    exchanges: int = 0
+    max_draws: int | None = None
+    monitor: tuple[str, ...] | None = None
+    rhat: float = 1.01
+    layout: Layout = "auto"
+    chunk: int = 100
+
+    _algorithm: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name in ("chains", "warmup", "draws", "chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.exchanges < 0:
+            raise ValueError(f"exchanges must be at least 0, got {self.exchanges}")
+        if self.max_draws is not None and self.max_draws < self.draws:
+            raise ValueError(f"max_draws must be at least draws, got {self.max_draws}")
+        if not 0.0 < self.target_acceptance < 1.0:
+            raise ValueError(
+                f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}"
+            )
+
+    def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
+        """Draws of every problem of the target, in order."""
+        # Neither the seed nor the layout nor when to stop changes the program of one chain.
+        name = replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
+        calls = -(-(self.warmup + self.draws) // self.chunk)
+        sampled = run(
+            self._program,
+            name,
+            target,
+            self.chains,
+            calls,
+            self.seed,
+            self.layout,
+            progress,
+            self._wanted,
+        )
+        return unpack(sampled, self.warmup, self.draws, self._max_depth)
+
+    def _wanted(self, kept: Any) -> int:
+        """How many more chunks: as many as were kept, if the chains have not mixed."""
+        values, statistics = kept
+        held = statistics["n_steps"].shape[2] - self.warmup
+        if self.max_draws is None or held >= self.max_draws:
+            return 0
+        names = tuple(values) if self.monitor is None else self.monitor
+        # Of several problems the worst decides: a GPU carries the others along for nothing.
+        worst = max(
+            float(np.max(rank_normalised_rhat(problem[:, self.warmup :])))
+            for monitored in names
+            for problem in values[monitored]
+        )
+        if worst <= self.rhat:
+            return 0
+        return -(-min(held, self.max_draws - held) // self.chunk)
+
+    @property
+    def _max_depth(self) -> int | None:
+        return None
+
+    def _settings(self) -> dict[str, Any]:
+        """Of numpyro's kernel, beyond those shared."""
+        return {}
+
+    def _prepared(self, state: Any, key: Array) -> Any:
+        """The state before a step."""
+        return state
+
+    def _program(self, target: Target) -> Program:
+        init, step = hmc(potential_fn_gen=target.potential, algo=self._algorithm)
+
+        def start(key: Array, *data: Any):
+            key_start, key_chain, key_moves = jax.random.split(key, 3)
+            state = init(
+                target.start(key_start),
+                self.warmup,
+                step_size=0.1,
+                target_accept_prob=self.target_acceptance,
+                model_args=data,
+                rng_key=key_chain,
+                **self._settings(),
+            )
+            return state, key_moves
+
+        def advance(carry: Any, *data: Any):
+            def one(carry, _):
+                state, key = carry
+                key, key_step, key_exchange = jax.random.split(key, 3)
+                state = step(self._prepared(state, key_step), data)
+                swapped = jnp.zeros(())
+                if self.exchanges:
+                    state, swapped = exchanged(target, state, key_exchange, self.exchanges, data)
+                statistics = {
+                    "diverging": state.diverging,
+                    "n_steps": state.num_steps,
+                    "acceptance_rate": state.accept_prob,
+                    "energy": state.energy,
+                    "lp": -state.potential_energy,
+                    "step_size": state.adapt_state.step_size,
+                    "exchanged": swapped,
+                }
+                return (state, key), (target.kept(state.z, *data), statistics)
+
+            return jax.lax.scan(one, carry, length=self.chunk)
+
+        # numpyro's kernel learns its settings from its initialiser: trace that one first.
+        jax.eval_shape(start, jax.random.key(0), *target.first_problem)
+        return Program(start, advance)
+
+
+@dataclass(frozen=True)
+class Nuts(_Hamiltonian):
+    """The no-U-turn sampler (Hoffman and Gelman, 2014).
+
+    **Arguments**: `max_depth` of a tree, `2^max_depth - 1` gradients; the others as for `Hmc`.
+    """
+
+    max_depth: int = 10
+
+    _algorithm = "NUTS"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_depth < 1:
+            raise ValueError(f"max_depth must be at least 1, got {self.max_depth}")
+
+    @property
+    def _max_depth(self) -> int:
+        return self.max_depth
+
+    def _settings(self) -> dict[str, Any]:
+        return {"max_tree_depth": self.max_depth}
+
+
+@dataclass(frozen=True)
+class Hmc(_Hamiltonian):
+    """Hamiltonian trajectories of random length: the sampler for many chains in one program.
+
+    NUTS makes every chain of a program wait for the longest tree; here all take about
+    `trajectory / step_size` gradients. In units of the posterior's standard deviations a quarter
+    of a period, pi / 2, carries a normal to independence; the length is uniform between a half
+    and three halves of that, so that no frequency is met twice.
+
+    **Arguments**
+    - `trajectory`: its mean length; `max_steps`: at most so many gradients, so that one chain
+        with a small step does not keep the others waiting.
+    - `exchanges`: proposals, after each step, to exchange the roles of two correlated columns.
+    - the others as for `Nuts`.
+    """
+
+    trajectory: float = 0.5 * math.pi
+    max_steps: int = 64
+    exchanges: int = 10
+
+    _algorithm = "HMC"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
+        if not self.trajectory > 0.0:
+            raise ValueError(f"trajectory must be positive, got {self.trajectory}")
+
+    def _settings(self) -> dict[str, Any]:
+        return {"trajectory_length": self.trajectory}
+
+    def _prepared(self, state: Any, key: Array) -> Any:
+        length = self.trajectory * jax.random.uniform(key, (), minval=0.5, maxval=1.5)
+        # Half a step less than the limit: its number of steps is rounded up.
+        longest = (self.max_steps - 0.5) * state.adapt_state.step_size
+        return state._replace(trajectory_length=jnp.minimum(length, longest))

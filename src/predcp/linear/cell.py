@@ -1,0 +1,120 @@
+"""Cells of Table 1: logistic regression on a small table, one split or many in one program."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from predcp.data import Split, Standardiser
+from predcp.experiments import Cell, Context, Result, cell_split
+from predcp.linear._draws import Draws
+from predcp.linear._hamiltonian import Hmc, Nuts
+from predcp.linear._models import logistic_regression
+from predcp.linear._priors import (
+    CoefficientPrior,
+    LocalScales,
+    Predictive,
+    as_coefficient_prior,
+    typical_log_tau,
+)
+from predcp.linear._scores import convergence, scores
+from predcp.linear._target import Target
+from predcp.linear._vi import MeanField
+
+
+def run(cell: Cell, context: Context) -> Result:
+    """Fit one split."""
+    return run_many([cell], context)[0]
+
+
+def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
+    """Fit splits of one data set, prior, inference and settings in one program.
+
+    With the setting `max_draws` chains that have not mixed are run longer, up to so many draws;
+    what has still not mixed then is reported as it is.
+    """
+    splits = [cell_split(cell, context) for cell in cells]
+    for split, cell in zip(splits, cells):
+        if split.train.task != "binary":
+            raise ValueError(f"logistic needs two classes, {cell.data} is {split.train.task}")
+    draws = _sample(cells[0], splits)
+    return [_result(*pair, context.keep_posterior) for pair in zip(draws, splits)]
+
+
+def _result(draws: Draws, split: Split, keep: bool) -> Result:
+    test = scores(draws.values["test_logits"], split.test.target)
+    train = scores(draws.values["train_logits"], split.train.target)
+    figures = convergence(draws) | {"sampling_seconds": draws.seconds}
+    return Result({"test": test, "train": train}, figures, draws.values if keep else None)
+
+
+def _sample(cell: Cell, splits: Sequence[Split]) -> list[Draws]:
+    method = inference(cell)
+    prior = coefficient_prior(cell)
+    if cell.inference == "vi" and isinstance(prior, LocalScales):
+        # A mean-field fit depends on its coordinates, and the paper's are Stan's.
+        prior = replace(prior, coordinates="log", centring=0.0)
+    data = [_arrays(split) for split in splits]
+    single = len(data) == 1
+    arrays = data[0] if single else tuple(jnp.stack(parts) for parts in zip(*data))
+    target = Target(
+        _model,
+        arrays,
+        {"prior": prior, "intercept": bool(cell.settings.get("intercept", False))},
+        None if single else len(data),
+        _keep,
+        {} if cell.inference == "vi" else {"log_tau": typical_log_tau(data[0][0].shape[1])},
+    )
+    return method.sample(target)
+
+
+def inference(cell: Cell) -> Hmc | Nuts | MeanField:
+    """What a cell's `inference` and settings ask for."""
+    settings: dict[str, Any] = dict(cell.settings)
+    for name in ("complexity_draws", "intercept", "target", "missing", "sha256"):
+        settings.pop(name, None)
+    if cell.inference in ("nuts", "mcmc"):
+        sampler = Nuts if cell.inference == "nuts" else Hmc
+        return sampler(seed=cell.seed, monitor=("test_logits",), **settings)
+    if cell.inference in ("vi", "vi-converged"):
+        rule = "advi" if cell.inference == "vi" else "converged"
+        return MeanField(seed=cell.seed, rule=rule, **settings)
+    raise ValueError(
+        f"inference must be 'mcmc', 'nuts', 'vi' or 'vi-converged' for logistic, got "
+        f"{cell.inference!r}"
+    )
+
+
+def coefficient_prior(cell: Cell) -> CoefficientPrior:
+    """The prior by its name, with the cell's number of draws for the PredCP."""
+    prior = as_coefficient_prior(cell.prior)
+    count = cell.settings.get("complexity_draws")
+    if count is not None and isinstance(prior, Predictive):
+        return replace(prior, draws=int(str(count)))
+    return prior
+
+
+def _model(x: Array, y: Array, x_test: Array, prior: CoefficientPrior, intercept: bool) -> None:
+    logistic_regression(x, y, prior, intercept=intercept)
+
+
+def _keep(sites: dict[str, Array], x: Array, y: Array, x_test: Array) -> dict[str, Array]:
+    beta, alpha = sites["beta"], sites.get("alpha", 0.0)
+    return {
+        "log_tau": sites["log_tau"],
+        "train_logits": x @ beta + alpha,
+        "test_logits": x_test @ beta + alpha,
+    }
+
+
+def _arrays(split: Split) -> tuple[Array, Array, Array]:
+    scale = Standardiser.fit(split.train.features)
+    kind = np.dtype(jnp.result_type(float))
+    return (
+        jnp.asarray(scale.transform(split.train.features), kind),
+        jnp.asarray(split.train.target),
+        jnp.asarray(scale.transform(split.test.features), kind),
+    )

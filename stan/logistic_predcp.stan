@@ -1,0 +1,25 @@
+functions {
+  #include predcp_functions.stan
+}
+data {
+  int<lower=1> N;
+  int<lower=1> D;
+  matrix[N, D] X;
+  array[N] int<lower=0, upper=1> y;
+  int<lower=1> S;
+  matrix[S, D] noise; // fixed standard normal draws
+}
+transformed data {
+  matrix[D, S] draws = noise';
+}
+parameters {
+  vector<lower=0>[D] lambda;
+  vector[D] xi;
+  real log_tau;
+}
+model {
+  target += cauchy_lpdf(lambda | 0, 1) + D * log2();
+  target += std_normal_lpdf(xi);
+  target += logistic_predcp_lpdf(log_tau | lambda, X, draws, 0, 1);
+  target += bernoulli_logit_glm_lpmf(y | X, 0, exp(log_tau) * lambda .* xi);
+}

@@ -1,0 +1,49 @@
+"""Cells of Table 1 on a table that needs no download."""
+
+import numpy as np
+import pytest
+
+from predcp.experiments import EXPERIMENTS, Cell, Context
+from predcp.linear import Hmc, MeanField, Nuts, Predictive
+from predcp.linear._scores import scores
+from predcp.linear.cell import coefficient_prior, inference, run_many
+
+SHORT = {"chains": 2, "warmup": 50, "draws": 50, "chunk": 50}
+
+
+def test_several_splits_in_one_program():
+    cells = [
+        Cell("breast-wisconsin", "logistic", "ecp", "mcmc", split, settings=SHORT)
+        for split in range(2)
+    ]
+    first, second = run_many(cells, Context(keep_posterior=True))
+    assert first.metrics["test"]["accuracy"] > 80.0
+    assert first.metrics["test"] != second.metrics["test"]
+    assert {"rhat_max", "ess_tau", "divergences", "depth_saturation"} <= set(first.convergence)
+    assert first.posterior is not None and first.posterior["log_tau"].shape == (2, 50)
+
+
+def test_settings_reach_the_sampler():
+    cells = EXPERIMENTS["table1"]()
+    made = {cell.inference: inference(cell) for cell in cells}
+    assert isinstance(made["mcmc"], Hmc) and made["mcmc"].max_draws == 8000
+    assert isinstance(made["vi"], MeanField) and made["vi"].rule == "advi"
+    assert isinstance(inference(Cell("d", "logistic", "ecp", "nuts")), Nuts)
+    draws = {cell.data: coefficient_prior(cell).draws for cell in cells if cell.prior == "predcp"}
+    assert draws == {"allaml": 1, "colon": 10, "breast": 10}
+    assert isinstance(coefficient_prior(Cell("d", "logistic", "predcp", "mcmc")), Predictive)
+    with pytest.raises(ValueError, match="inference must be"):
+        inference(Cell("d", "logistic", "ecp", "gibbs"))
+
+
+def test_a_numeric_target_is_refused():
+    cell = Cell("diabetes", "logistic", "ecp", "mcmc", settings=SHORT)
+    with pytest.raises(ValueError, match="two classes"):
+        run_many([cell], Context())
+
+
+def test_scores_survive_huge_logits():
+    logits = np.array([[[1e4, -1e4], [1e4, 1e4]]])
+    found = scores(logits, np.array([1, 1]))
+    np.testing.assert_allclose(found["log_likelihood"], np.log(0.5) / 2)
+    assert found["accuracy"] == 50.0

@@ -1,0 +1,198 @@
+"""Samplers against posteriors that are known by other means."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import predcp
+from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp.linear import (
+    Evidence,
+    HalfCauchyScale,
+    Hmc,
+    MeanField,
+    Nuts,
+    Predictive,
+    Target,
+    logistic_regression,
+)
+from predcp.linear._layout import _PROGRAMS
+
+RANDOM = np.random.default_rng(3)
+MEAN = jnp.asarray([1.0, -2.0, 0.5])
+SCALE = jnp.asarray([0.3, 2.0, 1.0])
+DESIGN = jnp.asarray(RANDOM.normal(size=(12, 1)) * np.ones(2) + 0.1 * RANDOM.normal(size=(12, 2)))
+CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
+
+
+def normal(mean):
+    numpyro.sample("theta", dist.Normal(mean, SCALE).to_event(1))
+
+
+SHORT = {"chains": 2, "warmup": 300, "draws": 500}
+SAMPLERS = {
+    "nuts": Nuts(**SHORT),
+    "hmc": Hmc(**SHORT, exchanges=0),
+    "vectorised": Nuts(**SHORT, layout="vectorised"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_normal_is_recovered(name):
+    (draws,) = SAMPLERS[name].sample(Target(normal, (MEAN,)))
+    theta = draws.values["theta"]
+    assert theta.shape == (2, 500, 3)
+    error = np.asarray(SCALE) / np.sqrt(bulk_ess(theta))
+    assert np.all(np.abs(theta.mean((0, 1)) - MEAN) < 5.0 * error)
+    np.testing.assert_allclose(theta.std((0, 1)), SCALE, rtol=0.2)
+    assert draws.leapfrogs > 0 and draws.divergences == 0.0
+
+
+def test_several_problems_in_one_program():
+    shifts = jnp.stack([MEAN, MEAN + 10.0])
+    first, second = Hmc(**SHORT, exchanges=0).sample(Target(normal, (shifts,), problems=2))
+    np.testing.assert_allclose(first.values["theta"].mean((0, 1)), MEAN, atol=0.5)
+    np.testing.assert_allclose(second.values["theta"].mean((0, 1)), MEAN + 10.0, atol=0.5)
+
+
+def test_same_seed_same_bits_and_no_second_compilation():
+    sampler = Nuts(chains=2, warmup=20, draws=20, chunk=20)
+    first = sampler.sample(Target(normal, (MEAN,)))[0].values["theta"]
+    held = len(_PROGRAMS)
+    second = sampler.sample(Target(normal, (MEAN,)))[0].values["theta"]
+    other = sampler.sample(Target(normal, (MEAN + 1.0,)))[0].values["theta"]
+    assert len(_PROGRAMS) == held
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_chains_go_on_until_they_have_mixed():
+    hardly = Hmc(
+        chains=2,
+        warmup=50,
+        draws=50,
+        chunk=50,
+        trajectory=0.05,
+        exchanges=0,
+        max_draws=200,
+        rhat=1.0001,
+    )
+    (draws,) = hardly.sample(Target(normal, (MEAN,)))
+    assert draws.values["theta"].shape[1] == 200
+    easily = Hmc(chains=2, warmup=50, draws=50, chunk=50, exchanges=0, max_draws=200, rhat=10.0)
+    assert easily.sample(Target(normal, (MEAN,)))[0].values["theta"].shape[1] == 50
+
+
+def test_progress_reaches_its_total():
+    seen = []
+    Nuts(chains=2, warmup=20, draws=20, chunk=10).sample(
+        Target(normal, (MEAN,)), lambda done, total: seen.append((done, total))
+    )
+    assert [done for done, _ in seen] == list(range(1, 9))
+    assert {total for _, total in seen} == {8}
+
+
+def kept(sites, x, y):
+    return {"log_tau": sites["log_tau"], "beta": sites["beta"], "logits": x @ sites["beta"]}
+
+
+def fitted(prior, sampler):
+    target = Target(
+        logistic_regression, (DESIGN, CLASSES), {"prior": prior, "intercept": False}, keep=kept
+    )
+    return sampler.sample(target)[0]
+
+
+def gap(first, second):
+    """Difference of means in standard errors."""
+    variance = first.var((0, 1)) / bulk_ess(first) + second.var((0, 1)) / bulk_ess(second)
+    return np.abs(first.mean((0, 1)) - second.mean((0, 1))) / np.sqrt(variance)
+
+
+# An exponential pi has no tail that would need millions of draws to see.
+PI = predcp.Exponential(0.2)
+
+
+@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
+def test_coordinates_and_exchanges_leave_the_posterior_alone(prior):
+    from dataclasses import replace
+
+    plain = replace(prior, coordinates="log", centring=0.0)
+    reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
+    ours = fitted(prior, Hmc(chains=4, warmup=500, draws=2000, exchanges=5, seed=1))
+    assert ours.statistics["exchanged"].mean() > 0.05
+    for name in ("log_tau", "logits"):
+        mine, theirs = ours.values[name], reference.values[name]
+        assert np.max(rank_normalised_rhat(mine)) < 1.02
+        assert np.all(gap(np.tanh(mine / 4.0), np.tanh(theirs / 4.0)) < 4.5)
+    # The two columns are copies of each other but for a tenth: exchange makes them alike.
+    sizes = np.abs(ours.values["beta"]).mean((0, 1))
+    assert 0.7 < sizes[0] / sizes[1] < 1.4
+
+
+@pytest.mark.parametrize("rule", ["advi", "converged"])
+def test_mean_field_finds_a_normal(rule):
+    (draws,) = MeanField(rule=rule, draws=4000, max_steps=4000).sample(Target(normal, (MEAN,)))
+    theta = draws.values["theta"][0]
+    # Stan's rule stops early by design; only the converged one is held to digits.
+    tolerance = 0.35 if rule == "advi" else 0.05
+    np.testing.assert_allclose(theta.mean(0), MEAN, atol=tolerance * np.asarray(SCALE).max())
+    np.testing.assert_allclose(theta.std(0), SCALE, rtol=0.5 if rule == "advi" else 0.06)
+    # A normal fits a normal: the ELBO is the log evidence, 0.
+    assert abs(draws.figures["elbo"]) < (1.0 if rule == "advi" else 0.02)
+
+
+def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
+    from predcp.linear._priors import LogOf, Setting
+
+    prior = HalfCauchyScale().log_scale(Setting(DESIGN, "bernoulli"), jnp.ones(2))
+    assert isinstance(prior, LogOf)
+    value = jnp.asarray([-80.0, 0.0, 80.0], jnp.float32)
+    expected = np.log(2 / np.pi) - np.logaddexp(value, -value.astype(float))
+    np.testing.assert_allclose(prior.log_prob(value), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Nuts(chains=0), "chains must be at least 1"),
+        (lambda: Nuts(max_depth=0), "max_depth"),
+        (lambda: Nuts(target_acceptance=1.0), "target_acceptance"),
+        (lambda: Hmc(trajectory=0.0), "trajectory"),
+        (lambda: Hmc(max_draws=10), "max_draws"),
+        (lambda: Hmc(exchanges=-1), "exchanges"),
+        (lambda: MeanField(rule="best"), "rule must be"),
+    ],
+)
+def test_bad_settings_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_threads_refuse_several_problems():
+    target = Target(normal, (jnp.stack([MEAN, MEAN]),), problems=2)
+    with pytest.raises(ValueError, match="threads"):
+        Nuts(layout="threads").sample(target)
+
+
+def test_single_precision_follows_double():
+    arrays = DESIGN.astype(jnp.float32), CLASSES
+    target = Target(logistic_regression, arrays, {"prior": Predictive(PI), "intercept": False})
+    double = Target(
+        logistic_regression, (DESIGN, CLASSES), {"prior": Predictive(PI), "intercept": False}
+    )
+    position = double.start(jax.random.key(0))
+    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), position)
+    np.testing.assert_allclose(
+        jax.jit(target.potential(*arrays))(single),
+        jax.jit(double.potential(DESIGN, CLASSES))(position),
+        rtol=1e-5,
+    )
+
+
+def test_exchanges_need_columns():
+    with pytest.raises(ValueError, match="exchanges=0"):
+        Hmc(chains=1, warmup=5, draws=5).sample(Target(normal, (MEAN,)))
