@@ -161,11 +161,11 @@ def test_weights_are_repeats(name):
     x, y = numeric(rows=20) if name == "linear" else classes(2, rows=20)
     counts = np.random.default_rng(0).integers(0, 4, 20)
     model = LinearRegression if name == "linear" else LogisticRegression
-    model = model("ridge", inference=Laplace(draws=1000))
+    model = model("ridge", inference=Laplace(draws=400))
     weighted = clone(model).fit(x, y, sample_weight=counts)
     repeated = clone(model).fit(np.repeat(x, counts, axis=0), np.repeat(y, counts))
     # The same posterior; draws of a primal and of a dual form are other draws.
-    ours, theirs = (m._original_units()["coef"].reshape(1000, -1) for m in (weighted, repeated))
+    ours, theirs = (m._original_units()["coef"].reshape(400, -1) for m in (weighted, repeated))
     np.testing.assert_allclose(ours.mean(0), theirs.mean(0), atol=0.15 * theirs.std(0).max())
     np.testing.assert_allclose(ours.std(0), theirs.std(0), rtol=0.15)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 from numpyro import handlers
 from numpyro.infer import Predictive
 
+from predcp.linear._priors import LocalScales
 from predcp.linear._target import Target
 
 if TYPE_CHECKING:
@@ -100,12 +102,16 @@ def _log_prior(target: Target, values: Any) -> dict[str, np.ndarray]:
 
 def _prior(model: Any, target: Target) -> dict[str, np.ndarray]:
     """Draws of the prior, `(1, draws, ...)`, in the units of the posterior."""
+    options = dict(target.options)
+    if isinstance(options["prior"], LocalScales):
+        # Coordinates for samplers, in which an infinite scale would not be a number.
+        options["prior"] = replace(options["prior"], centring=0.0)
     # In double precision: heavy tails leave single precision every few hundred draws.
     with jax.enable_x64(True):
         design, _, *weights = (jax.numpy.asarray(part) for part in target.data)
         sites = [*(name for name in model.draws_.values if name != "y")]
         sampler = Predictive(target.model, num_samples=_PRIOR_DRAWS, return_sites=sites)
-        drawn = sampler(jax.random.key(1), design, None, *weights, **target.options)
+        drawn = sampler(jax.random.key(1), design, None, *weights, **options)
     values = {
         name: np.clip(np.asarray(value, np.float64), -_LARGEST, _LARGEST)[None]
         for name, value in drawn.items()

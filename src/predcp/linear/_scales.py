@@ -15,8 +15,8 @@ from numpyro.distributions.transforms import Transform, biject_to
 from predcp.linear._conditional import Family
 from predcp.linear._target import Target
 
-# Standard normal and normal sites in which the predictor is linear.
-_NOISE, _INTERCEPT = "xi", "alpha"
+# Normal sites in which the predictor is linear; the first of the two names that is sampled.
+_NOISES, _INTERCEPT = ("eta", "xi"), "alpha"
 _FAMILIES: dict[type, Family] = {
     dist.BernoulliLogits: "bernoulli",
     dist.CategoricalLogits: "categorical",
@@ -46,17 +46,19 @@ class Rows(NamedTuple):
 class Scales:
     """What remains of a linear model when its coefficients are set aside.
 
-    The program must take the design as its first argument, draw `xi` from a standard normal, name
-    its coefficients `beta` (xi times something positive) and its intercept, if any, `alpha`.
+    The program must take the design as its first argument, draw `xi` (or `eta`) from a normal
+    around 0, name its coefficients `beta` (that times something positive) and its intercept, if
+    any, `alpha`, normal around 0 as well.
 
     **Arguments**: `transforms` of every other latent site from unconstrained coordinates, and the
-    `shapes` there; `coefficients`, the shape of beta; all found by `Scales.of`.
+    `shapes` there; `noise`, the name; `coefficients`, the shape of beta; all found by `Scales.of`.
     """
 
     target: Target
     family: Family
     transforms: Mapping[str, Transform]
     shapes: Mapping[str, tuple[int, ...]]
+    noise: str
     coefficients: tuple[int, ...]
     intercept: bool
 
@@ -74,16 +76,17 @@ class Scales:
         sites = {name: site for name, site in found.items() if site["type"] == "sample"}
         observed = [site for site in sites.values() if site["is_observed"]]
         family = _FAMILIES.get(type(observed[0]["fn"])) if len(observed) == 1 else None
-        if family is None or _NOISE not in sites or "beta" not in found:
+        noise = next((name for name in _NOISES if name in sites), None)
+        if family is None or noise is None or "beta" not in found:
             raise ValueError(
-                "inference='laplace' needs a linear predictor: a program with standard normal `xi`, "
+                "inference='laplace' needs a linear predictor: a program with normal `xi`, "
                 "coefficients `beta` proportional to it and one normal, Bernoulli or categorical "
                 f"outcome; it found the sites {', '.join(found)}. Use inference='nuts'"
             )
         scales = {
             name: site
             for name, site in sites.items()
-            if not site["is_observed"] and name not in (_NOISE, _INTERCEPT)
+            if not site["is_observed"] and name not in (noise, _INTERCEPT)
         }
         transforms = {name: biject_to(site["fn"].support) for name, site in scales.items()}
         shapes = {
@@ -91,7 +94,7 @@ class Scales:
             for name, site in scales.items()
         }
         shape = tuple(np.shape(found["beta"]["value"]))
-        return cls(target, family, transforms, shapes, shape, _INTERCEPT in sites)
+        return cls(target, family, transforms, shapes, noise, shape, _INTERCEPT in sites)
 
     @property
     def dimension(self) -> int:
@@ -122,14 +125,13 @@ class Scales:
     def split(self, theta: Float[Array, " dim"], *data: Any) -> tuple[Split, Rows]:
         """The scales at a position, and the observed rows, which are the same at all."""
         values, log_density = self.values(theta)
-        # With xi at 1 the coefficients are their own scales.
-        trace = self._trace({**values, _NOISE: jnp.ones(self.coefficients)}, *data)
+        # With u at 1 the coefficients are their own scales.
+        trace = self._trace(values, None, *data)
         for name in self.transforms:
             log_density = log_density + jnp.sum(trace[name]["fn"].log_prob(values[name]))
         scales = trace["beta"]["value"].reshape(self.coefficients[0], -1)
         if self.intercept:
-            width = jnp.sqrt(trace[_INTERCEPT]["fn"].variance)
-            scales = jnp.concatenate([scales, width.reshape(1, -1)])
+            scales = jnp.concatenate([scales, trace[_INTERCEPT]["value"].reshape(1, -1)])
         (observed,) = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
         noise = jnp.ones(())
         if self.family == "normal":
@@ -141,19 +143,27 @@ class Scales:
 
     def sites(self, theta: Array, u: Array, *data: Any) -> dict[str, Array]:
         """Every latent and deterministic site, given the position of the scales and u `(P, K)`."""
-        given = {**self.values(theta)[0], _NOISE: u[: self.coefficients[0]]}
-        given[_NOISE] = given[_NOISE].reshape(self.coefficients)
-        if self.intercept:
-            normal = self._trace(given, *data)[_INTERCEPT]["fn"]
-            given[_INTERCEPT] = u[-1].reshape(normal.shape()) * jnp.sqrt(normal.variance)
         return {
             name: site["value"]
-            for name, site in self._trace(given, *data).items()
+            for name, site in self._trace(self.values(theta)[0], u, *data).items()
             if site["type"] == "deterministic"
             or (site["type"] == "sample" and not site["is_observed"])
         }
 
-    def _trace(self, values: Mapping[str, Array], *data: Any) -> dict[str, Any]:
+    def _trace(self, values: Mapping[str, Array], u: Array | None, *data: Any) -> dict[str, Any]:
+        """The program at given scales and u `(P, K)`, 1 if None."""
+
+        def substituted(site: Any) -> Any:
+            if site["name"] in values:
+                return values[site["name"]]
+            if site["type"] != "sample" or site["name"] not in (self.noise, _INTERCEPT):
+                return None
+            width = jnp.sqrt(site["fn"].variance)
+            if u is None:
+                return width
+            part = u[: self.coefficients[0]] if site["name"] == self.noise else u[-1]
+            return part.reshape(width.shape) * width
+
         seeded = handlers.seed(self.target.model, jax.random.key(0))
-        model = handlers.substitute(seeded, dict(values))
+        model = handlers.substitute(seeded, substitute_fn=substituted)
         return handlers.trace(model).get_trace(*data, **self.target.options)
