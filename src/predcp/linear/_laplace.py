@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +15,6 @@ from predcp.linear._conditional import Conditional
 from predcp.linear._draws import Draws
 from predcp.linear._gaussian import normal_at_mode
 from predcp.linear._layout import Progress
-from predcp.linear._priors import LocalScales
 from predcp.linear._scales import Rows, Scales, Split
 from predcp.linear._target import Target
 
@@ -47,7 +46,6 @@ class Laplace:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, as one chain each."""
-        target = _non_centred(target)
         count = target.problems or 1
         side = min(np.shape(target.data[0])[-2:])
         with jax.enable_x64(True), _few_threads(side):
@@ -90,15 +88,6 @@ class Laplace:
         figures = {"steps": float(normal.evaluations), "slope": normal.slope}
         statistics = {"lp": lp[None], "log_q": log_q[None]}
         return Draws(values, statistics, None, seconds, normal.evaluations, figures)
-
-
-def _non_centred(target: Target) -> Target:
-    """The same posterior with `xi` itself for a coordinate, in which the predictor is linear."""
-    options = {
-        name: replace(value, centring=0.0) if isinstance(value, LocalScales) else value
-        for name, value in target.options.items()
-    }
-    return replace(target, options=options)
 
 
 class _Evaluation(NamedTuple):
