@@ -71,7 +71,7 @@ def test_absent_models_stop_the_run_before_it_starts(tmp_path):
         run("grid", cells("nothing"), tmp_path)
     with pytest.raises(ValueError, match="lists no cells"):
         run("grid", [], tmp_path)
-    with pytest.raises(ValueError, match="engine must be one of process, pool, ray"):
+    with pytest.raises(ValueError, match="engine must be one of process, pool, batch, ray"):
         run("grid", cells(), tmp_path, engine="threads")  # type: ignore[arg-type]
     assert not (tmp_path / "grid").exists()
 

@@ -10,7 +10,7 @@ from scipy import stats
 import predcp
 from predcp.linear import Evidence, Hmc, Predictive, Target, logistic_regression
 
-SIMULATIONS, ROWS, COLUMNS = 80, 8, 2
+SIMULATIONS, ROWS, COLUMNS = 60, 8, 2
 DRAWS, THIN = 250, 5
 DESIGN = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, COLUMNS)))
 
