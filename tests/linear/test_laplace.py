@@ -17,7 +17,7 @@ from predcp.linear import (
     logistic_regression,
 )
 from predcp.linear._conditional import Conditional
-from predcp.linear._gaussian import normal_at_mode
+from predcp.linear._gaussian import NoMode, normal_at_mode
 from predcp.linear._priors import PRESETS
 
 GENERATOR = np.random.default_rng(0)
@@ -126,6 +126,24 @@ def test_a_normal_density_is_found_whatever_its_dimension(dimension):
     np.testing.assert_allclose(log_density, expected.logpdf(draws), rtol=1e-5)
 
 
+def test_a_search_that_steps_out_of_floating_point_goes_on():
+    def potential(theta):
+        if np.abs(theta - 1.0).max() > 1.5:
+            return np.inf, np.zeros_like(theta)
+        return np.sum(20.0 * (theta - 2.0) ** 4 + (theta - 2.0) ** 2), (
+            80.0 * (theta - 2.0) ** 3 + 2.0 * (theta - 2.0)
+        )
+
+    normal = normal_at_mode(potential, np.array([0.0, 1.0]))
+    np.testing.assert_allclose(normal.mode, 2.0, atol=1e-5)
+    assert normal.slope < 1e-4
+
+
+def test_a_density_without_a_start_is_refused():
+    with pytest.raises(NoMode, match="no finite density"):
+        normal_at_mode(lambda theta: (np.nan, theta), np.zeros(2))
+
+
 def test_a_ridge_of_infinite_length_is_still_a_distribution():
     normal = normal_at_mode(
         lambda theta: (theta[0] ** 2, np.array([2 * theta[0], 0.0])), np.ones(2)
@@ -213,6 +231,24 @@ def test_many_columns_few_rows_and_several_problems():
         assert one.values["beta"].shape == (1, 60, 300)
         assert np.isfinite(one.values["beta"]).all() and one.figures["slope"] < 0.1
     assert seen[-1][0] == seen[-1][1] and seen == sorted(seen)
+
+
+@pytest.mark.parametrize("columns", [2, 30])
+def test_a_scale_wider_than_rounding_allows_is_no_harm(columns):
+    def model(x, y):
+        xi = numpyro.sample("xi", dist.Normal().expand([columns]).to_event(1))
+        log_tau = numpyro.sample("log_tau", dist.Normal(60.0, 1.0))
+        beta = numpyro.deterministic("beta", jnp.exp(log_tau) * xi)
+        numpyro.sample("y", dist.Normal(x @ beta, 0.1), obs=y)
+
+    generator = np.random.default_rng(5)
+    x = generator.standard_normal((10, columns))
+    y = x[:, 0] + 0.1 * generator.standard_normal(10)
+    draws = Laplace(draws=50).sample(Target(model, (jnp.asarray(x), jnp.asarray(y))))[0]
+    fitted = draws.values["beta"][0] @ x.T
+    assert np.isfinite(draws.values["beta"]).all()
+    np.testing.assert_allclose(fitted.mean(axis=0), y, atol=0.3)
+    assert draws.values["log_tau"].min() > 50.0
 
 
 def test_a_model_that_is_not_linear_is_refused_with_the_cure():

@@ -18,6 +18,7 @@ _STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
 # Coordinates are such that priors have a width of about 1: no direction is wider than 4.
 _SMALLEST_CURVATURE = 1.0 / 16.0
 _LONGEST_SEARCH = 2000
+_RESTARTS = 20
 # Of differences of gradients, relative.
 _NOISE = 1e-7
 
@@ -84,8 +85,14 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
             "the prior is proper and the data have no extreme values"
         )
     options = {"maxiter": _LONGEST_SEARCH, "maxfun": 2 * _LONGEST_SEARCH, "ftol": 0, "gtol": 1e-6}
-    found = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
-    mode = np.asarray(found.x)
+    mode, before = start, math.inf
+    for _ in range(_RESTARTS):
+        found = minimize(evaluate, mode, jac=True, method="L-BFGS-B", options=options)
+        mode = np.asarray(found.x)
+        # A step out of floating point ends a search early; the next one starts with short steps.
+        if np.abs(found.jac).max() <= options["gtol"] or not found.fun < before:
+            break
+        before = float(found.fun)
 
     def along(direction: np.ndarray) -> np.ndarray:
         """The curvature times a direction of length 1."""

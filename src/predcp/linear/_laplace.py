@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from predcp.linear._conditional import Conditional
 from predcp.linear._draws import Draws
-from predcp.linear._gaussian import normal_at_mode
+from predcp.linear._gaussian import Gaussian, normal_at_mode
 from predcp.linear._layout import Progress
 from predcp.linear._scales import Rows, Scales, Split
 from predcp.linear._target import Target
@@ -21,7 +21,9 @@ from predcp.linear._target import Target
 _CHUNK = 50
 # Of the matrices that are factorised: rounding leaves 1 of it two digits.
 _LOG_CONDITION = np.log(1e14)
-_FAR = 300.0
+# Of the logarithms of scales: their squares are still numbers.
+_FAR = 350.0
+_TRIES = 100
 _LARGE_SIDE = 500
 
 
@@ -74,13 +76,10 @@ class Laplace:
         normal = normal_at_mode(posterior.potential, program.scales.start())
         report(calls, total)
         generator = np.random.default_rng((self.seed, number))
-        noise = generator.standard_normal((self.draws, program.scales.dimension))
-        thetas, log_q = normal.transform(noise)
-        kept, lp = [], np.empty(self.draws)
-        for i, theta in enumerate(thetas):
-            sites, log_density, lp[i] = posterior.draw(theta, generator)
+        kept, lp, log_q = [], np.empty(self.draws), np.empty(self.draws)
+        for i in range(self.draws):
+            sites, log_q[i], lp[i] = posterior.draw(normal, generator)
             kept.append(sites)
-            log_q[i] += log_density
             if (i + 1) % _CHUNK == 0 or i + 1 == self.draws:
                 report(calls + -(-(i + 1) // _CHUNK), total)
         values = jax.tree.map(lambda *parts: np.stack(parts)[None], *kept)
@@ -118,29 +117,36 @@ class _Posterior:
 
     def potential(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log density of the scales, coefficients integrated, and its gradient."""
-        potential, model, free = self._at(theta)
+        potential, model, cut = self._at(theta)
         if model is None:
             return np.inf, np.zeros_like(theta)
         slope = model.slope()
-        slopes = slope.log_scales * free, slope.log_noise
+        slopes = slope.log_scales * (cut == 1.0), slope.log_noise
         pulled = self._program.evaluate(theta, slopes, self._nothing, *self._data).slope
         return potential + model.minus_log_evidence(), np.asarray(pulled)
 
-    def draw(self, theta: np.ndarray, generator: np.random.Generator) -> tuple[Any, float, float]:
-        """What is kept, the log density of u given theta, and the log of the joint density."""
-        potential, model, _ = self._at(theta)
-        if model is None:
+    def draw(self, normal: Gaussian, generator: np.random.Generator) -> tuple[Any, float, float]:
+        """What is kept, the log density of the approximation, and that of the posterior."""
+        for _ in range(_TRIES):
+            noise = generator.standard_normal((1, len(normal.mode)))
+            (theta,), (log_q,) = normal.transform(noise)
+            potential, model, cut = self._at(theta)
+            # The far tail of a normal may be out of floating point as a scale.
+            if model is not None:
+                break
+        else:
             raise FloatingPointError(
-                "a draw of the scales left floating point; use inference='nuts' on these data"
+                "draws of the scales leave floating point; use inference='nuts' on these data"
             )
         u, log_density = model.draw(generator)
         constant = 0.5 * u.size * np.log(2.0 * np.pi)
-        kept = self._program.evaluate(theta, (self._nothing, 0.0), u, *self._data).kept
+        # The program knows nothing of the cut: its u is smaller where its scale is wider.
+        kept = self._program.evaluate(theta, (self._nothing, 0.0), u * cut, *self._data).kept
         lp = -potential - model.objective(u) - constant
-        return jax.tree.map(np.asarray, kept), log_density, lp
+        return jax.tree.map(np.asarray, kept), log_q + log_density, lp
 
     def _at(self, theta: np.ndarray) -> tuple[float, Conditional | None, np.ndarray]:
-        """The scales' own potential, the model given them, and which of them are not cut off."""
+        """The scales' own potential, the model given them, and the factor by which each is cut."""
         scales, design, nothing = self._program.scales, self._design, self._nothing
         evaluation = self._program.evaluate(theta, (nothing, 0.0), nothing, *self._data)
         split, rows = evaluation.split, evaluation.rows
@@ -148,15 +154,16 @@ class _Posterior:
         outcomes, weights = np.asarray(rows.outcomes), np.asarray(rows.weights, np.float64)
         if not (np.isfinite(potential) and np.isfinite(log_noise) and abs(log_noise) < _FAR):
             return np.inf, None, nothing
-        if np.isnan(log_scales).any():
+        if not np.max(log_scales) < _FAR:
             return np.inf, None, nothing
         # A wider prior is no other to the data, but to rounding.
         information = np.log(weights @ design**2) - 2.0 * log_noise + np.log(len(design.T))
         limit = 0.5 * (_LOG_CONDITION - information)[:, None]
-        noise = float(np.exp(log_noise))
-        kept = np.exp(np.minimum(log_scales, limit))
-        model = Conditional(scales.family, design, kept, outcomes, weights, noise)
-        return float(potential), model, log_scales <= limit
+        narrowed = np.minimum(log_scales, limit)
+        model = Conditional(
+            scales.family, design, np.exp(narrowed), outcomes, weights, float(np.exp(log_noise))
+        )
+        return float(potential), model, np.exp(np.minimum(limit - log_scales, 0.0))
 
 
 # The last few programs, so that a second fit of the same shape compiles nothing.

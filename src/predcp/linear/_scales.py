@@ -103,13 +103,12 @@ class Scales:
 
     def start(self) -> Float[np.ndarray, " dim"]:
         """The middle of the coordinates, with predictors of the order of 1."""
-        # Standardised columns: the predictor's variance is the sum of as many squares.
-        tau = -0.5 * np.log(self.coefficients[0])
-        parts = [
-            np.full(int(np.prod(shape)), tau if name == "log_tau" else 0.0)
-            for name, shape in self.shapes.items()
-        ]
-        return np.concatenate([np.zeros(0), *parts])
+        parts = {name: np.zeros(int(np.prod(shape))) for name, shape in self.shapes.items()}
+        if "log_tau" in parts:
+            # Standardised columns: the predictor's variance is the sum of as many squares.
+            log_tau = -0.5 * np.log(self.coefficients[0])
+            parts["log_tau"] += np.asarray(self.transforms["log_tau"].inv(log_tau))
+        return np.concatenate([np.zeros(0), *parts.values()])
 
     def values(self, theta: Float[Array, " dim"]) -> tuple[dict[str, Array], Array]:
         """The sites at a position, and the log of the volume they take there."""
