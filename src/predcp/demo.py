@@ -97,8 +97,8 @@ def main(output: str | Path = "demo_output") -> None:
     records = store.records().finished
     print(f"\n{table(records)}\n")
     print(
-        "R-hat is the largest of the test probabilities; 1.01 and below is mixed. Priors are\n"
-        "compared split by split in the report."
+        "R-hat is the largest of log tau, the log density and the test probabilities; up to 1.01 is\n"
+        "mixed. Priors are compared split by split in the report."
     )
     picture = Path(output) / PICTURE
     draw(records, picture)

@@ -19,7 +19,10 @@ def test_several_splits_in_one_program():
     first, second = run_many(cells, Context(keep_posterior=True))
     assert first.metrics["test"]["accuracy"] > 80.0
     assert first.metrics["test"] != second.metrics["test"]
-    assert {"rhat_max", "ess_tau", "divergences", "depth_saturation"} <= set(first.convergence)
+    figures = first.convergence
+    assert {"ess_tau", "divergences", "depth_saturation"} <= set(figures)
+    parts = ("rhat_probability", "rhat_tau", "rhat_log_density")
+    assert figures["rhat_max"] == max(figures[name] for name in parts)
     assert first.posterior is not None and first.posterior["log_tau"].shape == (2, 50)
 
 

@@ -33,9 +33,14 @@ def convergence(draws: Draws) -> dict[str, float]:
     probability = 0.5 * (1.0 + np.tanh(0.5 * logits))
     log_tau = draws.values["log_tau"].astype(np.float64)
     log_density = np.asarray(draws.statistics["lp"], np.float64)
-    return {
-        "rhat_max": float(np.max(rank_normalised_rhat(probability))),
+    rhats = {
+        "rhat_probability": float(np.max(rank_normalised_rhat(probability))),
         "rhat_tau": float(rank_normalised_rhat(log_tau)),
+        "rhat_log_density": float(rank_normalised_rhat(log_density)),
+    }
+    return {
+        "rhat_max": float(np.max(list(rhats.values()))),
+        **rhats,
         "ess_probability_min": float(np.min(effective_sample_size(probability))),
         "ess_tau": float(effective_sample_size(log_tau)),
         "ess_log_density": float(effective_sample_size(log_density)),
