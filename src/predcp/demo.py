@@ -1,6 +1,6 @@
 """The main job: half-Cauchy against ECP against PredCP, on a table that needs no download.
 
-Run it with `make demo` or `predcp demo`: about a minute on two cores. It leaves a table, a picture
+Run it with `make demo` or `predcp demo`: under two minutes on two cores. It leaves a table, a picture
 and a report, and the store of results they were made from.
 """
 
@@ -21,7 +21,7 @@ from predcp.experiments import (
 NAME, PICTURE = "demo", "demo.png"
 PRIORS = {"half-cauchy": "#999999", "ecp": "#0072B2", "predcp": "#D55E00"}
 _SPLITS = 2
-_SETTINGS = {"chains": 4, "warmup": 300, "draws": 700, "intercept": True}
+_SETTINGS = {"chains": 4, "warmup": 300, "draws": 400, "intercept": True}
 
 
 def cells() -> list[Cell]:
