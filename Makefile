@@ -22,7 +22,7 @@ test: $(STAMP)  ## run the tests (about eight minutes on two cores)
 test-long: $(STAMP)  ## run the tests that take minutes each
 	XLA_FLAGS= $(BIN)/python -m pytest -n 2 -m long
 
-demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (under two minutes)
+demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (two to three minutes)
 	$(BIN)/python -m predcp.demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
