@@ -40,15 +40,17 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of the checkout this file is tracked in, else the package's version.
 
-    A copy without its history (on a cluster, say) is told by the variable `PREDCP_COMMIT`.
+    A copy that cannot know its own (on a cluster, say) is told by the variable `PREDCP_COMMIT`.
     """
+    if told := os.environ.get("PREDCP_COMMIT"):
+        return told
     here = Path(__file__)
     try:
         _git("ls-files", "--error-unmatch", here.name)
         changed = _git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
         return _git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("PREDCP_COMMIT") or f"version {__version__}"
+        return f"version {__version__}"
 
 
 def device() -> str:
