@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from predcp.experiments import EXPERIMENTS, Cell, Context
-from predcp.linear import Hmc, MeanField, Nuts, Predictive
+from predcp.linear import Gibbs, MeanField, Nuts, Predictive
 from predcp.linear._scores import scores
 from predcp.linear.cell import coefficient_prior, inference, run_many
 
@@ -29,14 +29,14 @@ def test_several_splits_in_one_program():
 def test_settings_reach_the_sampler():
     cells = EXPERIMENTS["table1"]()
     made = {cell.inference: inference(cell) for cell in cells}
-    assert isinstance(made["mcmc"], Hmc) and made["mcmc"].max_draws == 8000
+    assert isinstance(made["mcmc"], Gibbs) and made["mcmc"].max_draws == 16000
     assert isinstance(made["vi"], MeanField) and made["vi"].rule == "advi"
     assert isinstance(inference(Cell("d", "logistic", "ecp", "nuts")), Nuts)
     draws = {cell.data: coefficient_prior(cell).draws for cell in cells if cell.prior == "predcp"}
     assert draws == {"allaml": 1, "colon": 10, "breast": 10}
     assert isinstance(coefficient_prior(Cell("d", "logistic", "predcp", "mcmc")), Predictive)
     with pytest.raises(ValueError, match="inference must be"):
-        inference(Cell("d", "logistic", "ecp", "gibbs"))
+        inference(Cell("d", "logistic", "ecp", "guessing"))
 
 
 def test_a_numeric_target_is_refused():

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from predcp.linear._draws import Draws
+from predcp.linear._gibbs import Gibbs
 from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
@@ -32,6 +33,7 @@ __all__ = [
     "Draws",
     "Evidence",
     "GaussianPredictive",
+    "Gibbs",
     "GivenFunction",
     "GivenScale",
     "HalfCauchyScale",

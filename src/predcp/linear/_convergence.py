@@ -126,10 +126,10 @@ class Convergence:
                 f"R-hat at most {self.rhat:.3f}",
                 f"at least {self.ess_bulk:.0f} effective draws ({self.ess_tail:.0f} in the tails)",
             ]
-        shown += [
-            f"{100 * self.divergences:.2g}% divergent steps",
-            f"{100 * self.depth_saturation:.2g}% at the greatest tree depth",
-        ]
+        if self.divergences or self.max_depth is not None:
+            shown.append(f"{100 * self.divergences:.2g}% divergent steps")
+        if self.max_depth is not None:
+            shown.append(f"{100 * self.depth_saturation:.2g}% at the greatest tree depth")
         return ["; ".join(shown)]
 
 

@@ -1,99 +1,43 @@
 """Hamiltonian Monte Carlo: NUTS with the paper's settings, and a form for many chains at once."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 from numpyro.infer.hmc import hmc
 
-from predcp._chains import rank_normalised_rhat
-from predcp.linear._draws import Draws, unpack
+from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._exchange import exchanged
-from predcp.linear._layout import Layout, Program, Progress, run
+from predcp.linear._layout import Program
 from predcp.linear._target import Target
 
 
-@dataclass(frozen=True)
-class _Hamiltonian:
-    """What the samplers share; adapted as Stan adapts: step size and a diagonal mass matrix.
+@dataclass(frozen=True, kw_only=True)
+class _Hamiltonian(ChainSampler):
+    """What the two share; adapted as Stan adapts: step size and a diagonal mass matrix.
 
     **Arguments**
-    - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the latter.
+    - `target_acceptance`: of the adapted step size.
     - `exchanges`: proposals, after each step, to exchange the roles of two correlated columns.
-    - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
-        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
-    - `layout`: see `predcp.linear.Layout`; `chunk`: steps between two reports of progress.
+    - the others as for `ChainSampler`.
     """
 
-    chains: int = 4
-    warmup: int = 1000
-    draws: int = 1000
     target_acceptance: float = 0.8
-    seed: int = 0
     exchanges: int = 0
-    max_draws: int | None = None
-    monitor: tuple[str, ...] | None = None
-    rhat: float = 1.01
-    layout: Layout = "auto"
-    chunk: int = 100
 
     _algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for name in ("chains", "warmup", "draws", "chunk"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        super().__post_init__()
         if self.exchanges < 0:
             raise ValueError(f"exchanges must be at least 0, got {self.exchanges}")
-        if self.max_draws is not None and self.max_draws < self.draws:
-            raise ValueError(f"max_draws must be at least draws, got {self.max_draws}")
         if not 0.0 < self.target_acceptance < 1.0:
             raise ValueError(
                 f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}"
             )
-
-    def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
-        """Draws of every problem of the target, in order."""
-        # Neither the seed nor the layout nor when to stop changes the program of one chain.
-        name = replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
-        calls = -(-(self.warmup + self.draws) // self.chunk)
-        sampled = run(
-            self._program,
-            name,
-            target,
-            self.chains,
-            calls,
-            self.seed,
-            self.layout,
-            progress,
-            self._wanted,
-        )
-        return unpack(sampled, self.warmup, self.draws, self._max_depth)
-
-    def _wanted(self, kept: Any) -> int:
-        """How many more chunks: as many as were kept, if the chains have not mixed."""
-        values, statistics = kept
-        held = statistics["n_steps"].shape[2] - self.warmup
-        if self.max_draws is None or held >= self.max_draws:
-            return 0
-        names = tuple(values) if self.monitor is None else self.monitor
-        # Of several problems the worst decides: a GPU carries the others along for nothing.
-        worst = max(
-            float(np.max(rank_normalised_rhat(problem[:, self.warmup :])))
-            for monitored in names
-            for problem in values[monitored]
-        )
-        if worst <= self.rhat:
-            return 0
-        return -(-min(held, self.max_draws - held) // self.chunk)
-
-    @property
-    def _max_depth(self) -> int | None:
-        return None
 
     def _settings(self) -> dict[str, Any]:
         """Of numpyro's kernel, beyond those shared."""
@@ -145,7 +89,7 @@ class _Hamiltonian:
         return Program(start, advance)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Nuts(_Hamiltonian):
     """The no-U-turn sampler (Hoffman and Gelman, 2014).
 
@@ -169,7 +113,7 @@ class Nuts(_Hamiltonian):
         return {"max_tree_depth": self.max_depth}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hmc(_Hamiltonian):
     """Hamiltonian trajectories of random length: the sampler for many chains in one program.
 

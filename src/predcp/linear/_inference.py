@@ -6,12 +6,12 @@ from predcp.linear._draws import Draws
 from predcp.linear._layout import Progress
 from predcp.linear._target import Target
 
-INFERENCES = ("nuts", "hmc", "vi", "laplace")
+INFERENCES = ("nuts", "gibbs", "hmc", "vi", "laplace")
 
 
 @runtime_checkable
 class Inference(Protocol):
-    """Anything that draws from a target: `Nuts`, `Hmc`, `MeanField`, `Laplace`, or a user's own."""
+    """Anything that draws from a target: `Nuts`, `Gibbs`, `Laplace`, ..., or a user's own."""
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target."""
@@ -24,6 +24,10 @@ def as_inference(inference: Any, seed: int) -> Inference:
         from predcp.linear._hamiltonian import Nuts
 
         return Nuts(seed=seed)
+    if inference == "gibbs":
+        from predcp.linear._gibbs import Gibbs
+
+        return Gibbs(seed=seed)
     if inference == "hmc":
         from predcp.linear._hamiltonian import Hmc
 

@@ -71,7 +71,10 @@ class Target:
 
     def kept(self, position: Position, *data: Any) -> PyTree:
         """What is stored of a draw."""
-        sites = self.sites(position, *data)
+        return self.kept_sites(self.sites(position, *data), *data)
+
+    def kept_sites(self, sites: dict[str, Array], *data: Any) -> PyTree:
+        """What is stored of a draw, from its sites."""
         return sites if self.keep is None else self.keep(sites, *data)
 
     def start(self, key: Array, radius: float = 1.0) -> Position:

@@ -10,7 +10,9 @@ from jaxtyping import Array
 
 from predcp.data import Split, Standardiser
 from predcp.experiments import Cell, Context, Result, cell_split
+from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._draws import Draws
+from predcp.linear._gibbs import Gibbs
 from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._models import logistic_regression
 from predcp.linear._priors import (
@@ -69,20 +71,28 @@ def _sample(cell: Cell, splits: Sequence[Split]) -> list[Draws]:
     return method.sample(target)
 
 
-def inference(cell: Cell) -> Hmc | Nuts | MeanField:
+# By the name of a cell's inference; the paper's column `mcmc` is sampled as fast as may be.
+_SAMPLERS: dict[str, type[ChainSampler]] = {
+    "mcmc": Gibbs,
+    "gibbs": Gibbs,
+    "hmc": Hmc,
+    "nuts": Nuts,
+}
+
+
+def inference(cell: Cell) -> ChainSampler | MeanField:
     """What a cell's `inference` and settings ask for."""
     settings: dict[str, Any] = dict(cell.settings)
     for name in ("complexity_draws", "intercept", "target", "missing", "sha256"):
         settings.pop(name, None)
-    if cell.inference in ("nuts", "mcmc"):
-        sampler = Nuts if cell.inference == "nuts" else Hmc
-        return sampler(seed=cell.seed, monitor=("test_logits",), **settings)
+    if cell.inference in _SAMPLERS:
+        return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_logits",), **settings)
     if cell.inference in ("vi", "vi-converged"):
         rule = "advi" if cell.inference == "vi" else "converged"
         return MeanField(seed=cell.seed, rule=rule, **settings)
     raise ValueError(
-        f"inference must be 'mcmc', 'nuts', 'vi' or 'vi-converged' for logistic, got "
-        f"{cell.inference!r}"
+        f"inference must be one of {', '.join(map(repr, _SAMPLERS))}, 'vi' and 'vi-converged' for "
+        f"logistic, got {cell.inference!r}"
     )
 
 

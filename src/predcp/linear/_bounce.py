@@ -1,0 +1,69 @@
+"""A normal vector behind walls: Hamiltonian paths that are exact between the walls.
+
+Pakman and Paninski (2014): for `eta ~ N(0, C)` the path is an ellipse, `eta cos t + nu sin t`, and
+where it meets a wall the velocity is reflected. A logistic outcome is a wall at a logistic
+height, `P(y = 1 | eta) = P(e <= eta)`, so that saturated logits are held by their signs alone and
+may go as far as those allow.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+# A quarter of a period carries a free normal to independence.
+_TIME = 0.5 * math.pi
+
+
+def bounced_logits(
+    key: Array,
+    eta: Float[Array, " rows"],
+    velocity: Float[Array, " rows"],
+    covariance: Float[Array, "rows rows"],
+    signs: Float[Array, " rows"],
+    most: int,
+) -> tuple[Float[Array, " rows"], Array]:
+    """Logits one path later, and whether the path ended; it starts again from `eta` if not.
+
+    **Arguments**: `velocity`, a draw of the prior; `covariance` of the prior, of any rank; `signs`
+    of the outcomes, 1 or -1; `most`, reflections before a path is given up (so would its reverse).
+    """
+    kind = eta.dtype
+    height = _height(key, signs * eta)
+    variance = jnp.diagonal(covariance)
+
+    def going(carry):
+        _, _, left, count = carry
+        return (left > 0.0) & (count < most)
+
+    def onward(carry):
+        eta, velocity, left, count = carry
+        place, speed = signs * eta, signs * velocity
+        size, phase = jnp.hypot(place, speed), jnp.arctan2(speed, place)
+        ratio = height / size
+        # Where the path goes down through the wall; a wall out of reach is met never.
+        when = jnp.mod(phase + jnp.arccos(jnp.clip(ratio, -1.0, 1.0)), 2.0 * math.pi)
+        when = jnp.where((place <= height) & (speed < 0.0), 0.0, when)
+        when = jnp.where(jnp.abs(ratio) < 1.0, when, jnp.inf)
+        wall = jnp.argmin(when)
+        time = jnp.minimum(when[wall], left)
+        cosine, sine = jnp.cos(time), jnp.sin(time)
+        eta, velocity = eta * cosine + velocity * sine, velocity * cosine - eta * sine
+        back = 2.0 * velocity[wall] / variance[wall] * covariance[:, wall]
+        velocity = jnp.where(when[wall] < left, velocity - back, velocity)
+        return eta, velocity, left - time, count + 1
+
+    begin = (eta, velocity, jnp.asarray(_TIME, kind), jnp.zeros((), int))
+    moved, _, left, _ = jax.lax.while_loop(going, onward, begin)
+    slack = 1e-6 * jnp.abs(moved) + jnp.finfo(kind).tiny
+    ended = (left <= 0.0) & jnp.all(signs * moved + slack >= height)
+    return jnp.where(ended, moved, eta), ended
+
+
+def _height(key: Array, place: Array) -> Array:
+    """A logistic variable below `place`."""
+    uniform = jax.random.uniform(key, place.shape, place.dtype, jnp.finfo(place.dtype).tiny)
+    # log of a uniform part of the distribution function there, and its logit.
+    log_p = jax.nn.log_sigmoid(place) + jnp.log(uniform)
+    return log_p - jnp.log(-jnp.expm1(log_p))

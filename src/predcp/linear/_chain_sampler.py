@@ -1,0 +1,83 @@
+"""What every sampler that runs chains shares: how many, how long, and when they have mixed."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from predcp._chains import rank_normalised_rhat
+from predcp.linear._draws import Draws, unpack
+from predcp.linear._layout import Layout, Program, Progress, run
+from predcp.linear._target import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainSampler:
+    """Chains of some transition that leaves the posterior as it is.
+
+    **Arguments**
+    - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the latter.
+    - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
+        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
+    - `layout`: see `predcp.linear.Layout`; `chunk`: steps between two reports of progress.
+    """
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    seed: int = 0
+    max_draws: int | None = None
+    monitor: tuple[str, ...] | None = None
+    rhat: float = 1.01
+    layout: Layout = "auto"
+    chunk: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("chains", "warmup", "draws", "chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.max_draws is not None and self.max_draws < self.draws:
+            raise ValueError(f"max_draws must be at least draws, got {self.max_draws}")
+
+    def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
+        """Draws of every problem of the target, in order."""
+        # Neither the seed nor the layout nor when to stop changes the program of one chain.
+        name = replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
+        calls = -(-(self.warmup + self.draws) // self.chunk)
+        sampled = run(
+            self._program,
+            name,
+            target,
+            self.chains,
+            calls,
+            self.seed,
+            self.layout,
+            progress,
+            self._wanted,
+        )
+        return unpack(sampled, self.warmup, self.draws, self._max_depth)
+
+    def _wanted(self, kept: Any) -> int:
+        """How many more chunks: as many as were kept, if the chains have not mixed."""
+        values, statistics = kept
+        held = statistics["n_steps"].shape[2] - self.warmup
+        if self.max_draws is None or held >= self.max_draws:
+            return 0
+        names = tuple(values) if self.monitor is None else self.monitor
+        # Of several problems the worst decides: a GPU carries the others along for nothing.
+        worst = max(
+            float(np.max(rank_normalised_rhat(problem[:, self.warmup :])))
+            for monitored in names
+            for problem in values[monitored]
+        )
+        if worst <= self.rhat:
+            return 0
+        return -(-min(held, self.max_draws - held) // self.chunk)
+
+    @property
+    def _max_depth(self) -> int | None:
+        return None
+
+    def _program(self, target: Target) -> Program:
+        """The transitions of one chain."""
+        raise NotImplementedError

@@ -1,0 +1,206 @@
+"""Moves of whole columns, for a posterior with many modes.
+
+With more columns than rows many columns can carry the same signal, and the posterior has a mode
+for each choice. Trading the local scales of two such columns jumps from one to the other; the
+prior of the local scales does not see it, and the coefficients follow as they please.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+# Partners a column may trade with, and how strongly their correlation counts: exp(_FOCUS |r|).
+_PARTNERS = 32
+_FOCUS = 8.0
+# Scales that may be traded: the rest hardly matter.
+_LARGEST = 32
+# Correlations held at once.
+_BLOCK = 2**22
+
+
+class Partners(NamedTuple):
+    """The columns most correlated with each.
+
+    **Arguments**: `columns` `(D, K)`; `log_probability` `(D, K)` of proposing each.
+    """
+
+    columns: Int[Array, "columns partners"]
+    log_probability: Float[Array, "columns partners"]
+
+    @classmethod
+    def of(cls, design: Float[Array, "rows columns"]) -> "Partners":
+        """Look at every pair of columns once."""
+        count = design.shape[1]
+        norms = jnp.sqrt(jnp.sum(design**2, axis=0))
+        unit = (design / jnp.where(norms > 0.0, norms, 1.0)).T
+        most = min(_PARTNERS, count - 1)
+
+        def nearest(member):
+            number, column = member
+            correlation = jnp.abs(unit @ column)
+            correlation = jnp.where(jnp.arange(count) == number, -1.0, correlation)
+            value, index = jax.lax.top_k(correlation, most)
+            return index, jax.nn.log_softmax(_FOCUS * value)
+
+        batch = max(1, min(count, _BLOCK // count))
+        return cls(*jax.lax.map(nearest, (jnp.arange(count), unit), batch_size=batch))
+
+
+def exchanged_scales(
+    key: Array,
+    local_scales: Float[Array, " columns"],
+    inverse: Float[Array, "rows rows"],
+    design: Float[Array, "rows columns"],
+    response: Float[Array, " rows"],
+    tau: Array,
+    partners: Partners,
+    proposals: int,
+) -> tuple[Float[Array, " columns"], Array]:
+    """Local scales after so many proposals to trade, and the fraction accepted.
+
+    The first column is that of a random rank among the largest scales, and has the same rank at
+    its new place, so that its probability cancels; the partner's, by correlation, does not.
+    All proposals are one transition many times over, so that together they are reversible too.
+
+    **Arguments**: `design` and `response`, rows times the root of their weights W; `inverse`,
+    of `I + W^1/2 X (tau Lambda)^2 X^T W^1/2 + ...`.
+    """
+    kind = local_scales.dtype
+
+    def propose(carry, key):
+        scales, largest, inverse, accepted = carry
+        key_pair, key_accept = jax.random.split(key)
+        rank, pair, _, log_ways = _proposed_pair(key_pair, largest, design, partners)
+        before = scales[pair]
+        after = before[::-1]
+        u = design[:, pair]
+        v = inverse @ u
+        # The determinant lemma and Woodbury's formula, for two columns.
+        change = tau**2 * (after**2 - before**2)
+        small = jnp.eye(2, dtype=kind) + change[:, None] * (u.T @ v)
+        determinant = small[0, 0] * small[1, 1] - small[0, 1] * small[1, 0]
+        swapped = jnp.array([[1.0, -1.0], [-1.0, 1.0]], kind) * small[::-1, ::-1].T
+        core = swapped / determinant * change
+        w = response @ v
+        log_ratio = 0.5 * (w @ core @ w - jnp.log(determinant)) + log_ways
+        # A NaN fails the comparison and is refused.
+        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        scales = scales.at[pair].set(jnp.where(accept, after, before))
+        inverse = inverse - jnp.where(accept, v @ core @ v.T, 0.0)
+        largest = jnp.where(accept, _followed(largest, rank, pair), largest)
+        return (scales, largest, inverse, accepted + accept), None
+
+    _, largest = jax.lax.top_k(local_scales, min(_LARGEST, local_scales.size))
+    start = (local_scales, largest, inverse, jnp.zeros((), kind))
+    (scales, _, _, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    return scales, accepted / proposals
+
+
+class Columns(NamedTuple):
+    """What moves when columns do: coefficients, local scales, and the logits they make."""
+
+    beta: Float[Array, " columns"]
+    local_scales: Float[Array, " columns"]
+    eta: Float[Array, " rows"]
+
+
+LogLikelihood = Callable[[Float[Array, " rows"]], Array]
+
+
+def renewed_columns(
+    key: Array,
+    columns: Columns,
+    design: Float[Array, "rows columns"],
+    log_likelihood: LogLikelihood,
+    proposals: int,
+) -> tuple[Columns, Array]:
+    """Columns after so many proposals to draw a stretch of local scales anew, xi as it is.
+
+    Given its coefficient, a column far from the data hardly ever tries a wide scale; given its xi
+    it does as often as the half-Cauchy says, and the likelihood decides.
+    """
+    kind, count = columns.beta.dtype, columns.beta.size
+    length = -(-count // max(proposals, 1))
+
+    def propose(carry, key):
+        columns, accepted = carry
+        key_place, key_scales, key_accept = jax.random.split(key, 3)
+        index = (jax.random.randint(key_place, (), 0, count) + jnp.arange(length)) % count
+        before, beta = columns.local_scales[index], columns.beta[index]
+        after = jnp.abs(jax.random.cauchy(key_scales, (length,), kind))
+        moved = beta * (after / before)
+        eta = columns.eta + design[:, index] @ (moved - beta)
+        log_ratio = log_likelihood(eta) - log_likelihood(columns.eta)
+        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        columns = Columns(
+            columns.beta.at[index].set(jnp.where(accept, moved, beta)),
+            columns.local_scales.at[index].set(jnp.where(accept, after, before)),
+            jnp.where(accept, eta, columns.eta),
+        )
+        return (columns, accepted + accept), None
+
+    start = (columns, jnp.zeros((), kind))
+    (columns, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    return columns, accepted / proposals
+
+
+def exchanged_columns(
+    key: Array,
+    columns: Columns,
+    design: Float[Array, "rows columns"],
+    partners: Partners,
+    log_likelihood: LogLikelihood,
+    proposals: int,
+) -> tuple[Columns, Array]:
+    """Columns after so many proposals that two trade local scale and coefficient.
+
+    As `exchanged_scales`, but with the coefficients and without weights: where the logits are
+    saturated, all that counts is that their signs stay right.
+    """
+    kind = columns.beta.dtype
+
+    def propose(carry, key):
+        columns, largest, accepted = carry
+        key_pair, key_accept = jax.random.split(key)
+        rank, pair, sign, log_ratio = _proposed_pair(key_pair, largest, design, partners)
+        scales, beta = columns.local_scales[pair], columns.beta[pair]
+        moved = sign * beta[::-1]
+        eta = columns.eta + design[:, pair] @ (moved - beta)
+        log_ratio = log_ratio + log_likelihood(eta) - log_likelihood(columns.eta)
+        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        columns = Columns(
+            columns.beta.at[pair].set(jnp.where(accept, moved, beta)),
+            columns.local_scales.at[pair].set(jnp.where(accept, scales[::-1], scales)),
+            jnp.where(accept, eta, columns.eta),
+        )
+        largest = jnp.where(accept, _followed(largest, rank, pair), largest)
+        return (columns, largest, accepted + accept), None
+
+    _, largest = jax.lax.top_k(columns.local_scales, min(_LARGEST, columns.beta.size))
+    start = (columns, largest, jnp.zeros((), kind))
+    (columns, _, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    return columns, accepted / proposals
+
+
+def _proposed_pair(
+    key: Array, largest: Array, design: Array, partners: Partners
+) -> tuple[Array, Array, Array, Array]:
+    """A rank, its column and a partner, the sign of their correlation, the log ratio of ways."""
+    key_rank, key_slot = jax.random.split(key)
+    rank = jax.random.randint(key_rank, (), 0, largest.size)
+    first = largest[rank]
+    slot = jax.random.categorical(key_slot, partners.log_probability[first])
+    second = partners.columns[first, slot]
+    there = partners.log_probability[first, slot]
+    home = partners.columns[second] == first
+    back = jnp.max(jnp.where(home, partners.log_probability[second], -jnp.inf))
+    sign = jnp.where(design[:, first] @ design[:, second] < 0.0, -1.0, 1.0)
+    return rank, jnp.stack([first, second]), sign.astype(design.dtype), back - there
+
+
+def _followed(largest: Array, rank: Array, pair: Array) -> Array:
+    """Where the largest scales are after a trade."""
+    return jnp.where(largest == pair[1], pair[0], largest).at[rank].set(pair[1])

@@ -1,0 +1,144 @@
+"""A regression as Gibbs sampling sees it: what is normal given what."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from predcp.linear._priors import Horseshoe, Setting, typical_log_tau
+from predcp.linear._target import Target
+
+_STANDARD = dist.Normal(0.0, 1.0)
+
+
+class GibbsState(NamedTuple):
+    """Where a chain is; `alpha` and `log_sigma` stay at 0 in a model without them."""
+
+    key: Array
+    beta: Float[Array, " columns"]
+    alpha: Float[Array, ""]
+    local_scales: Float[Array, " columns"]
+    log_tau: Float[Array, ""]
+    log_sigma: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class GibbsModel:
+    """`y ~ Bernoulli(logistic(x beta + alpha))` or a normal, `beta_d = tau lambda_d xi_d`.
+
+    **Arguments**
+    - `intercept_variance`: of alpha's prior; 0 without an intercept.
+    - `noise_floor`: of a normal response, see `linear_regression`.
+    - `weighted`: whether the third array of the data holds weights of the rows.
+    """
+
+    prior: Horseshoe
+    logistic: bool
+    intercept_variance: float
+    noise_floor: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, target: Target) -> "GibbsModel":
+        """Recognise the model by running it once."""
+        prior = target.options.get("prior")
+        if not isinstance(prior, Horseshoe):
+            raise ValueError(
+                "inference='gibbs' needs half-Cauchy local scales and one scale tau, as the priors "
+                f"'half-cauchy', 'ecp' and 'predcp' have, got prior {prior!r}; use inference='nuts'"
+            )
+        seeded = numpyro.handlers.seed(target.model, jax.random.key(0))
+        trace = numpyro.handlers.trace(seeded).get_trace(*target.first_problem, **target.options)
+        observed = trace["y"]["fn"]
+        logistic = isinstance(observed, dist.BernoulliLogits)
+        if not logistic and not isinstance(observed, dist.Normal):
+            raise ValueError(
+                "inference='gibbs' needs a linear regression or two classes, got outcomes "
+                f"{type(observed).__name__}; use inference='nuts'"
+            )
+        weighted = trace["y"]["scale"] is not None
+        if logistic and weighted:
+            raise ValueError(
+                "inference='gibbs' takes no sample weights for two classes; use inference='nuts'"
+            )
+        alpha = trace.get("alpha")
+        variance = 0.0 if alpha is None else float(alpha["fn"].scale) ** 2
+        floor = float(target.options.get("noise_floor", 0.0))
+        return cls(prior, logistic, variance, floor, weighted)
+
+    def start(self, key: Array, data: tuple[Any, ...]) -> GibbsState:
+        """No effect, local scales about 1, tau about where few columns matter."""
+        x = data[0]
+        key, key_scales, key_tau = jax.random.split(key, 3)
+        columns, kind = x.shape[1], x.dtype
+        zero = jnp.zeros((), kind)
+        return GibbsState(
+            key,
+            jnp.zeros(columns, kind),
+            zero,
+            jnp.exp(jax.random.uniform(key_scales, (columns,), kind, -1.0, 1.0)),
+            typical_log_tau(columns) + jax.random.uniform(key_tau, (), kind, -1.0, 1.0),
+            zero,
+        )
+
+    def log_prior(
+        self, x: Array, local_scales: Array, log_sigma: Array
+    ) -> Callable[[Array], Array]:
+        """The log density of `log tau` given the local scales."""
+        noise = 1.0 if self.logistic else jnp.exp(log_sigma)
+        setting = Setting(x, "bernoulli" if self.logistic else "normal", 1, noise)
+        return self.prior.log_scale(setting, local_scales).log_prob
+
+    def log_likelihood(self, eta: Array, y: Array) -> Array:
+        """Of logistic outcomes."""
+        return jnp.sum(jax.nn.log_sigmoid(jnp.where(y == 1, eta, -eta)))
+
+    def precisions(self, log_sigma: Array, data: tuple[Any, ...]) -> Float[Array, " rows"]:
+        """Of the rows of a normal response."""
+        noise = jnp.hypot(jnp.exp(log_sigma), self.noise_floor)
+        weights = data[2] if self.weighted else jnp.ones(data[0].shape[0], data[0].dtype)
+        return weights / noise**2
+
+    def log_density(self, state: GibbsState, data: tuple[Any, ...]) -> Array:
+        """Of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`."""
+        x, y = data[:2]
+        eta = x @ state.beta + state.alpha
+        if self.logistic:
+            total = self.log_likelihood(eta, y)
+        else:
+            precision = self.precisions(state.log_sigma, data)
+            white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
+            noise = dist.HalfNormal(1.0).log_prob(jnp.exp(state.log_sigma)) + state.log_sigma
+            total = jnp.sum(white + 0.5 * jnp.log(precision)) + noise
+        log_scales = jnp.log(state.local_scales)
+        total = total + self.log_prior(x, state.local_scales, state.log_sigma)(state.log_tau)
+        # The half-Cauchy of a scale, on its logarithm, up to a constant.
+        total = total - jnp.sum(jnp.logaddexp(log_scales, -log_scales))
+        total = total + jnp.sum(_STANDARD.log_prob(self._xi(state)))
+        if self.intercept_variance:
+            total = total - 0.5 * state.alpha**2 / self.intercept_variance
+        return total
+
+    def sites(self, state: GibbsState) -> dict[str, Array]:
+        """By the names of the NumPyro program."""
+        sites = {
+            "lambda": state.local_scales,
+            "log_tau": state.log_tau,
+            "tau": jnp.exp(state.log_tau),
+            "xi": self._xi(state),
+            "beta": state.beta,
+        }
+        if self.intercept_variance:
+            sites["alpha"] = state.alpha
+        if not self.logistic:
+            sites["sigma"] = jnp.exp(state.log_sigma)
+        return sites
+
+    @staticmethod
+    def _xi(state: GibbsState) -> Array:
+        return state.beta * jnp.exp(-state.log_tau) / state.local_scales

@@ -1,0 +1,276 @@
+"""One sweep of the Gibbs sampler.
+
+Given local scales and, for a logistic outcome, Polya-gamma weights, the coefficients are normal:
+they are integrated out where tau and the local scales move, and drawn jointly afterwards, through
+a matrix as large as the rows are many (Bhattacharya, Chakraborty and Mallick, 2016; Johndrow,
+Orenstein and Bhattacharya, 2020). A divergence prior of tau looks at the local scales, so these are
+moved without it, and the Metropolis rule answers for the difference.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from predcp.linear._bounce import bounced_logits
+from predcp.linear._column_moves import (
+    Columns,
+    Partners,
+    exchanged_columns,
+    exchanged_scales,
+    renewed_columns,
+)
+from predcp.linear._gibbs_model import GibbsModel, GibbsState
+from predcp.linear._polya_gamma import polya_gamma
+from predcp.linear._slice import slice_sample
+
+# Of a slice on a log scale: posteriors of log tau are a few units wide.
+_WIDTH = 2.0
+# Reflections of a path: some for every row, before it is given up.
+_REFLECTIONS = 20
+# Stretches of columns whose local scales are tried anew in a sweep, all columns about once.
+_STRETCHES = 8
+
+
+class Rows(NamedTuple):
+    """Rows as a normal regression: `response ~ N(X beta + alpha, diag(weights^-1))`.
+
+    **Arguments**: `gram`, `X Lambda^2 X^T`; `root`, of the weights; `shared`, the variance of alpha.
+    """
+
+    gram: Float[Array, "rows rows"]
+    root: Float[Array, " rows"]
+    response: Float[Array, " rows"]
+    shared: float
+
+    def factor(self, log_tau: Array) -> Float[Array, "rows rows"]:
+        """The Cholesky factor of `I + W^1/2 (tau^2 gram + shared) W^1/2`."""
+        prior = jnp.exp(2.0 * log_tau) * self.gram + self.shared
+        eye = jnp.eye(self.root.size, dtype=self.root.dtype)
+        return jnp.linalg.cholesky(eye + self.root[:, None] * prior * self.root)
+
+    def log_marginal(self, log_tau: Array) -> Array:
+        """The log density of the response with the coefficients integrated out."""
+        lower = self.factor(log_tau)
+        white = solve_triangular(lower, self.root * self.response, lower=True)
+        log_scale = jnp.sum(jnp.log(self.root) - jnp.log(jnp.diagonal(lower)))
+        return log_scale - 0.5 * jnp.sum(white**2)
+
+
+class Sweep(NamedTuple):
+    """`sweep(state)` is the next state, and how its proposals went."""
+
+    model: GibbsModel
+    data: tuple[Any, ...]
+    partners: Partners
+    exchanges: int
+    paths: int
+
+    def __call__(self, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
+        model, (x, y) = self.model, self.data[:2]
+        key, key_path, key_weights, key_trade, key_scale, key_beta, *more = jax.random.split(
+            state.key, 9
+        )
+        key_local, key_columns, key_size = more
+        state = state._replace(key=key)
+        figures: dict[str, Array] = {}
+        gram = _gram(x, state.local_scales)
+        weights = None
+        if model.logistic:
+            eta, figures["paths_ended"] = self._logits(key_path, state, gram)
+            weights = polya_gamma(key_weights, eta)
+
+        def rows(gram: Array, log_sigma: Array) -> Rows:
+            if weights is not None:
+                return Rows(gram, jnp.sqrt(weights), (y - 0.5) / weights, model.intercept_variance)
+            precision = model.precisions(log_sigma, self.data)
+            return Rows(gram, jnp.sqrt(precision), y.astype(x.dtype), model.intercept_variance)
+
+        if self.exchanges:
+            now = rows(gram, state.log_sigma)
+            state, gram, figures["scales_exchanged"] = self._traded(key_trade, state, now)
+        state, now = self._scales(key_scale, state, lambda log_sigma: rows(gram, log_sigma))
+        state = self._coefficients(key_beta, state, now)
+        state, figures["acceptance_rate"] = self._local_scales(key_local, state)
+        if model.logistic:
+            state, moves = self._columns(key_columns, state)
+            figures |= moves
+            state = self._size(key_size, state)
+        return state, figures
+
+    def _logits(
+        self, key: Array, state: GibbsState, gram: Array
+    ) -> tuple[Float[Array, " rows"], Array]:
+        """The logits, moved along paths where the rows leave them a full space to move in."""
+        x, y = self.data[:2]
+        eta = x @ state.beta + state.alpha
+        if not self.paths or x.shape[0] > x.shape[1]:
+            return eta, jnp.ones((), x.dtype)
+        variance = self.model.intercept_variance
+        scales = jnp.exp(state.log_tau) * state.local_scales
+        covariance = jnp.exp(2.0 * state.log_tau) * gram + variance
+        signs = jnp.where(y == 1, 1.0, -1.0).astype(x.dtype)
+
+        def path(eta: Array, key: Array):
+            key_noise, key_level, key_walls = jax.random.split(key, 3)
+            noise = jax.random.normal(key_noise, scales.shape, x.dtype)
+            level = variance**0.5 * jax.random.normal(key_level, (), x.dtype)
+            velocity = x @ (scales * noise) + level
+            most = _REFLECTIONS * eta.size
+            return bounced_logits(key_walls, eta, velocity, covariance, signs, most)
+
+        eta, ended = jax.lax.scan(path, eta, jax.random.split(key, self.paths))
+        return eta, jnp.mean(ended.astype(x.dtype))
+
+    def _traded(self, key: Array, state: GibbsState, rows: Rows) -> tuple[GibbsState, Array, Array]:
+        """Local scales traded between columns, their Gram matrix, and the fraction traded."""
+        x = self.data[0]
+        key_moves, key_accept = jax.random.split(key)
+        eye = jnp.eye(rows.root.size, dtype=x.dtype)
+        inverse = cho_solve((rows.factor(state.log_tau), True), eye)
+        moved, accepted = exchanged_scales(
+            key_moves,
+            state.local_scales,
+            inverse,
+            rows.root[:, None] * x,
+            rows.root * rows.response,
+            jnp.exp(state.log_tau),
+            self.partners,
+            self.exchanges,
+        )
+        scales, accept = self._answered(key_accept, state, moved)
+        return state._replace(local_scales=scales), _gram(x, scales), accepted * accept
+
+    def _answered(
+        self, key: Array, state: GibbsState, moved: Array
+    ) -> tuple[Float[Array, " columns"], Array]:
+        """The Metropolis rule for what the prior of tau thinks of moved local scales."""
+        x = self.data[0]
+
+        def log_prior(scales: Array) -> Array:
+            return self.model.log_prior(x, scales, state.log_sigma)(state.log_tau)
+
+        level = jnp.log(jax.random.uniform(key, (), x.dtype))
+        # A NaN fails the comparison and is refused.
+        accept = level < log_prior(moved) - log_prior(state.local_scales)
+        return jnp.where(accept, moved, state.local_scales), accept.astype(x.dtype)
+
+    def _scales(
+        self, key: Array, state: GibbsState, rows: Callable[[Array], Rows]
+    ) -> tuple[GibbsState, Rows]:
+        """sigma, then tau, with the coefficients integrated out."""
+        x = self.data[0]
+        key_sigma, key_tau = jax.random.split(key)
+        log_sigma = state.log_sigma
+        if not self.model.logistic:
+
+            def of_sigma(log_sigma: Array) -> Array:
+                half_normal = log_sigma - 0.5 * jnp.exp(2.0 * log_sigma)
+                log_prior = self.model.log_prior(x, state.local_scales, log_sigma)(state.log_tau)
+                return half_normal + log_prior + rows(log_sigma).log_marginal(state.log_tau)
+
+            log_sigma = slice_sample(key_sigma, of_sigma, log_sigma, _WIDTH)
+        now = rows(log_sigma)
+        log_prior = self.model.log_prior(x, state.local_scales, log_sigma)
+
+        def of_tau(log_tau: Array) -> Array:
+            return log_prior(log_tau) + now.log_marginal(log_tau)
+
+        log_tau = slice_sample(key_tau, of_tau, state.log_tau, _WIDTH)
+        return state._replace(log_tau=log_tau, log_sigma=log_sigma), now
+
+    def _coefficients(self, key: Array, state: GibbsState, rows: Rows) -> GibbsState:
+        """A draw of the prior, corrected by what it gets wrong of the rows."""
+        x = self.data[0]
+        key_beta, key_alpha, key_rows = jax.random.split(key, 3)
+        tau = jnp.exp(state.log_tau)
+        scales = tau * state.local_scales
+        noise = jax.random.normal(key_beta, state.beta.shape, x.dtype)
+        level = rows.shared**0.5 * jax.random.normal(key_alpha, (), x.dtype)
+        error = jax.random.normal(key_rows, rows.root.shape, x.dtype)
+        guess = rows.root * (x @ (scales * noise) + level) + error
+        lower = rows.factor(state.log_tau)
+        missing = rows.root * cho_solve((lower, True), rows.root * rows.response - guess)
+        beta = scales * (noise + scales * (missing @ x))
+        alpha = level + rows.shared * jnp.sum(missing)
+        # Where tau has left floating point the coefficients wait until it is back.
+        usable = jnp.all(jnp.isfinite(beta)) & jnp.isfinite(alpha)
+        return state._replace(
+            beta=jnp.where(usable, beta, state.beta), alpha=jnp.where(usable, alpha, state.alpha)
+        )
+
+    def _local_scales(self, key: Array, state: GibbsState) -> tuple[GibbsState, Array]:
+        """`lambda_d` given `beta_d / tau`: a slice on `u = 1 / lambda^2`.
+
+        But for the prior of tau, `p(u) = exp(-g u) / (1 + u)` with `g = (beta / tau)^2 / 2`
+        (Polson, Scott and Windle, 2014).
+        """
+        kind = state.beta.dtype
+        key_move, key_accept = jax.random.split(key)
+        tiny = jnp.finfo(kind).tiny
+        level, place = jax.random.uniform(key_move, (2, state.beta.size), kind, tiny)
+        rate = 0.5 * (state.beta * jnp.exp(-state.log_tau)) ** 2
+        bound = ((1.0 - level) + state.local_scales**-2) / level
+        # An exponential below the bound; a uniform where the rate is too small to tell.
+        flat = rate * bound < jnp.finfo(kind).eps
+        safe = jnp.where(flat, 1.0, rate)
+        curved = -jnp.log1p(place * jnp.expm1(-safe * bound)) / safe
+        u = jnp.maximum(jnp.where(flat, place * bound, curved), tiny)
+        scales, accept = self._answered(key_accept, state, jax.lax.rsqrt(u))
+        return state._replace(local_scales=scales), accept
+
+    def _columns(self, key: Array, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
+        """Columns that try a new local scale, then columns that trade, without the weights."""
+        x, y = self.data[:2]
+        key_renew, key_trade, *key_answers = jax.random.split(key, 4)
+
+        def log_likelihood(eta: Array) -> Array:
+            return self.model.log_likelihood(eta + state.alpha, y)
+
+        def answered(key: Array, state: GibbsState, moved: Columns) -> tuple[GibbsState, Array]:
+            scales, accept = self._answered(key, state, moved.local_scales)
+            beta = jnp.where(accept > 0.0, moved.beta, state.beta)
+            return state._replace(beta=beta, local_scales=scales), accept
+
+        before = Columns(state.beta, state.local_scales, x @ state.beta)
+        moved, renewed = renewed_columns(key_renew, before, x, log_likelihood, _STRETCHES)
+        state, accept = answered(key_answers[0], state, moved)
+        figures = {"renewed": renewed * accept}
+        if self.exchanges:
+            before = Columns(state.beta, state.local_scales, x @ state.beta)
+            moved, traded = exchanged_columns(
+                key_trade, before, x, self.partners, log_likelihood, self.exchanges
+            )
+            state, accept = answered(key_answers[1], state, moved)
+            figures["exchanged"] = traded * accept
+        return state, figures
+
+    def _size(self, key: Array, state: GibbsState) -> GibbsState:
+        """tau and all coefficients together, by one factor, without the weights.
+
+        Separable rows leave the size of the logits to the tail of the prior, where the weights
+        would hold each step to a small fraction of it.
+        """
+        x, y = self.data[:2]
+        eta = x @ state.beta
+        log_prior = self.model.log_prior(x, state.local_scales, state.log_sigma)
+
+        def log_density(log_tau: Array) -> Array:
+            size = jnp.exp(log_tau - state.log_tau)
+            return self.model.log_likelihood(size * eta + state.alpha, y) + log_prior(log_tau)
+
+        log_tau = slice_sample(key, log_density, state.log_tau, _WIDTH)
+        beta = state.beta * jnp.exp(log_tau - state.log_tau)
+        usable = jnp.all(jnp.isfinite(beta))
+        return state._replace(
+            beta=jnp.where(usable, beta, state.beta),
+            log_tau=jnp.where(usable, log_tau, state.log_tau),
+        )
+
+
+def _gram(x: Array, local_scales: Array) -> Float[Array, "rows rows"]:
+    scaled = x * local_scales
+    return scaled @ scaled.T

@@ -1,0 +1,236 @@
+"""Gibbs sampling against NUTS, against closed forms, and against its own prior."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from scipy import stats
+
+import predcp
+from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp.linear import (
+    Evidence,
+    Gibbs,
+    HalfCauchyScale,
+    Nuts,
+    Predictive,
+    Ridge,
+    Target,
+    linear_regression,
+    logistic_regression,
+)
+from predcp.linear._bounce import bounced_logits
+from predcp.linear._column_moves import Partners
+from predcp.linear._polya_gamma import polya_gamma
+from predcp.linear._slice import slice_sample
+
+RANDOM = np.random.default_rng(7)
+# An exponential pi has no tail that would need millions of draws to see.
+PI = predcp.Exponential(0.2)
+MANY_ROWS = jnp.asarray(RANDOM.normal(size=(12, 2)))
+# More columns than rows, two of them nearly the same.
+MANY_COLUMNS = jnp.asarray(RANDOM.normal(size=(4, 6)) @ np.diag([1, 1, 1, 1, 1, 0.5]))
+MANY_COLUMNS = MANY_COLUMNS.at[:, 1].set(MANY_COLUMNS[:, 0] + 0.1 * MANY_COLUMNS[:, 1])
+
+
+@pytest.mark.parametrize("c", [0.0, 0.3, 2.4, 2.9, 7.0, 60.0, 1e4])
+def test_polya_gamma_has_its_moments_and_transform(c):
+    omega = np.asarray(polya_gamma(jax.random.key(3), jnp.full(200_000, c)))
+    mean = 0.25 if c == 0 else np.tanh(c / 2) / (2 * c)
+    assert abs(omega.mean() - mean) < 4.5 * omega.std() / np.sqrt(omega.size)
+    # E exp(-t omega) = cosh(c / 2) / cosh(sqrt((c^2 / 2 + t) / 2)), with t of the size of 1 / mean.
+    t = 1.0 / mean
+    high = np.sqrt((0.5 * c * c + t) / 2)
+    log_transform = (c / 2 + np.log1p(np.exp(-c))) - (high + np.log1p(np.exp(-2 * high)))
+    seen = np.exp(-t * omega)
+    assert abs(seen.mean() - np.exp(log_transform)) < 4.5 * seen.std() / np.sqrt(omega.size)
+
+
+def test_polya_gamma_in_single_precision_stays_positive():
+    omega = polya_gamma(jax.random.key(0), jnp.geomspace(1e-30, 1e15, 1000, dtype=jnp.float32))
+    assert omega.dtype == jnp.float32
+    assert np.all(np.isfinite(omega)) and np.all(np.asarray(omega) > 0.0)
+
+
+def test_slices_follow_their_density():
+    def log_density(value):
+        return jnp.where(value > 0.0, stats_log_gamma(value), jnp.nan)
+
+    def stats_log_gamma(value):
+        return 2.0 * jnp.log(jnp.maximum(value, 1e-30)) - value
+
+    def step(value, key):
+        value = slice_sample(key, log_density, value, 1.0)
+        return value, value
+
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    _, values = jax.jit(lambda k: jax.lax.scan(step, jnp.asarray(1.0), k))(keys)
+    assert stats.kstest(np.asarray(values)[::10], stats.gamma(3).cdf).pvalue > 1e-3
+
+
+def test_a_slice_without_a_density_stays():
+    start = jnp.asarray(-1.0)
+    assert slice_sample(jax.random.key(0), lambda v: jnp.log(v), start, 1.0) == start
+
+
+def test_paths_leave_a_logistic_posterior_alone():
+    """Two correlated logits: means against quadrature, from paths alone."""
+    covariance = jnp.asarray([[9.0, 6.0], [6.0, 16.0]])
+    root, signs = jnp.linalg.cholesky(covariance), jnp.asarray([1.0, -1.0])
+
+    def step(eta, key):
+        velocity = root @ jax.random.normal(jax.random.fold_in(key, 1), (2,))
+        eta, ended = bounced_logits(key, eta, velocity, covariance, signs, 1000)
+        return eta, (eta, ended)
+
+    keys = jax.random.split(jax.random.key(5), 20_000)
+    _, (eta, ended) = jax.jit(lambda k: jax.lax.scan(step, jnp.zeros(2), k))(keys)
+    assert np.mean(ended) > 0.999
+    grid = np.linspace(-25, 25, 801)
+    first, second = np.meshgrid(grid, grid, indexing="ij")
+    points = np.stack([first, second], -1)
+    prior = stats.multivariate_normal([0, 0], np.asarray(covariance)).pdf(points)
+    weight = prior / (1 + np.exp(-first)) / (1 + np.exp(second))
+    weight /= weight.sum()
+    for value, number in ((first, 0), (second, 1)):
+        expected = (weight * value).sum()
+        seen = np.asarray(eta[:, number])[None, :, None]
+        error = seen.std() / np.sqrt(float(bulk_ess(seen)[0]))
+        assert abs(seen.mean() - expected) < 4.5 * error
+
+
+def test_partners_are_the_most_correlated():
+    design = jnp.asarray(RANDOM.normal(size=(10, 60)))
+    partners = Partners.of(design)
+    correlation = np.abs(np.corrcoef(np.asarray(design), rowvar=False))
+    unit = np.asarray(design / jnp.linalg.norm(design, axis=0))
+    correlation = np.abs(unit.T @ unit) - 2 * np.eye(60)
+    assert np.array_equal(partners.columns[:, 0], correlation.argmax(1))
+    np.testing.assert_allclose(np.exp(partners.log_probability).sum(1), 1.0)
+
+
+def kept(sites, x, y):
+    size = jnp.log(jnp.abs(sites["beta"]))
+    return {"log_tau": sites["log_tau"], "size": size, "eta": x @ sites["beta"]} | {
+        name: sites[name] for name in ("alpha", "sigma") if name in sites
+    }
+
+
+def gap(first, second):
+    """Difference of means in standard errors, of bounded functions of heavy-tailed quantities."""
+    first, second = np.tanh(first / 4.0), np.tanh(second / 4.0)
+    variance = first.var((0, 1)) / bulk_ess(first) + second.var((0, 1)) / bulk_ess(second)
+    return np.abs(first.mean((0, 1)) - second.mean((0, 1))) / np.sqrt(variance)
+
+
+def compared(model, data, prior, intercept):
+    target = Target(model, data, {"prior": prior, "intercept": intercept}, keep=kept)
+    theirs = Nuts(warmup=500, draws=2000, target_acceptance=0.95, chunk=500).sample(target)[0]
+    ours = Gibbs(warmup=200, draws=3000, seed=1, chunk=400).sample(target)[0]
+    for name, mine in ours.values.items():
+        assert np.max(rank_normalised_rhat(mine)) < 1.02, name
+        assert np.all(gap(mine, theirs.values[name]) < 4.5), name
+    assert np.all(np.isfinite(ours.statistics["lp"]))
+
+
+CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
+
+
+@pytest.mark.parametrize(
+    ("prior", "design", "intercept"),
+    [(Evidence(PI), MANY_COLUMNS, True), (Predictive(PI), MANY_COLUMNS, False)],
+    ids=["ecp", "predcp"],
+)
+def test_logistic_posteriors_are_those_of_nuts(prior, design, intercept):
+    compared(logistic_regression, (design, CLASSES[: len(design)]), prior, intercept)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("prior", "design", "intercept"),
+    [
+        (Evidence(PI), MANY_ROWS, False),
+        (Predictive(PI), MANY_ROWS, True),
+        (HalfCauchyScale(), MANY_ROWS, True),
+    ],
+    ids=["ecp", "predcp", "half-cauchy"],
+)
+def test_logistic_posteriors_of_many_rows_are_those_of_nuts(prior, design, intercept):
+    compared(logistic_regression, (design, CLASSES[: len(design)]), prior, intercept)
+
+
+RESPONSES = jnp.asarray(RANDOM.normal(size=12))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
+def test_linear_posteriors_are_those_of_nuts(prior):
+    compared(linear_regression, (MANY_ROWS, RESPONSES), prior, True)
+
+
+@pytest.mark.parametrize(
+    ("model", "prior", "design"),
+    [
+        (logistic_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS),
+        (logistic_regression, Predictive(PI, draws=4), MANY_ROWS[:6]),
+        (linear_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS),
+    ],
+    ids=["logistic-ecp", "logistic-predcp", "linear-ecp"],
+)
+def test_ranks_are_uniform(model, prior, design):
+    """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
+    options = {"prior": prior, "intercept": True}
+    simulations, draws, thin = 100, 400, 8
+
+    @jax.jit
+    @jax.vmap
+    def simulated(key):
+        seeded = numpyro.handlers.seed(model, key)
+        trace = numpyro.handlers.trace(seeded).get_trace(design, **options)
+        sites = {name: site["value"] for name, site in trace.items()}
+        return sites["y"], ranked(sites, design, None)
+
+    def ranked(sites, x, y):
+        beta = sites["beta"]
+        return {"log_tau": sites["log_tau"], "beta": beta[0], "total": jnp.sum(jnp.abs(x @ beta))}
+
+    y, truth = simulated(jax.random.split(jax.random.key(11), simulations))
+    designs = jnp.broadcast_to(design, (simulations, *design.shape))
+    target = Target(model, (designs, y), options, simulations, ranked)
+    fits = Gibbs(chains=1, warmup=100, draws=draws, chunk=500, exchanges=4).sample(target)
+    for name, true in truth.items():
+        ranks = [
+            int(np.sum(fit.values[name][0, ::thin] < float(value)))
+            for fit, value in zip(fits, np.asarray(true))
+        ]
+        counts, _ = np.histogram(ranks, bins=5, range=(0, draws // thin + 1))
+        assert stats.chisquare(counts).pvalue > 1e-3, (name, counts)
+
+
+def weighted(x, y, weights, prior, intercept):
+    logistic_regression(x, y, prior, intercept=intercept, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: (logistic_regression, (MANY_ROWS, CLASSES), Ridge()), "half-Cauchy local scales"),
+        (
+            lambda: (weighted, (MANY_ROWS, CLASSES, jnp.ones(12)), HalfCauchyScale()),
+            "no sample weights",
+        ),
+    ],
+)
+def test_other_models_are_refused_with_a_cure(make, message):
+    model, data, prior = make()
+    target = Target(model, data, {"prior": prior, "intercept": False})
+    with pytest.raises(ValueError, match=message) as error:
+        Gibbs().sample(target)
+    assert "inference='nuts'" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["exchanges", "paths"])
+def test_bad_settings_are_named(name):
+    with pytest.raises(ValueError, match=name):
+        Gibbs(**{name: -1})
