@@ -1,5 +1,7 @@
 """Samplers against posteriors that are known by other means."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,12 +22,18 @@ from predcp.linear import (
     logistic_regression,
 )
 from predcp.linear._layout import _PROGRAMS
+from predcp.linear._processes import _WORKERS, can_travel, close_workers
 
 RANDOM = np.random.default_rng(3)
 MEAN = jnp.asarray([1.0, -2.0, 0.5])
 SCALE = jnp.asarray([0.3, 2.0, 1.0])
 DESIGN = jnp.asarray(RANDOM.normal(size=(12, 1)) * np.ones(2) + 0.1 * RANDOM.normal(size=(12, 2)))
 CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
+
+
+# An exponential pi has no tail that would need millions of draws to see.
+PI = predcp.Exponential(0.2)
+PRIOR = Evidence(PI)
 
 
 def normal(mean):
@@ -112,14 +120,8 @@ def gap(first, second):
     return np.abs(first.mean((0, 1)) - second.mean((0, 1))) / np.sqrt(variance)
 
 
-# An exponential pi has no tail that would need millions of draws to see.
-PI = predcp.Exponential(0.2)
-
-
 @pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
 def test_coordinates_and_exchanges_leave_the_posterior_alone(prior):
-    from dataclasses import replace
-
     plain = replace(prior, coordinates="log", centring=0.0)
     reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
     ours = fitted(prior, Hmc(chains=4, warmup=500, draws=2000, exchanges=5, seed=1))
@@ -172,10 +174,58 @@ def test_bad_settings_are_named(make, message):
         make()
 
 
-def test_threads_refuse_several_problems():
+@pytest.mark.parametrize("layout", ["sequential", "processes"])
+def test_chains_of_their_own_refuse_several_problems(layout):
     target = Target(normal, (jnp.stack([MEAN, MEAN]),), problems=2)
-    with pytest.raises(ValueError, match="threads"):
-        Nuts(layout="threads").sample(target)
+    with pytest.raises(ValueError, match=layout):
+        Nuts(layout=layout).sample(target)
+
+
+def test_processes_give_what_one_process_gives():
+    """Chains one a core: the same draws, progress, and workers that serve a second fit."""
+    target = Target(
+        logistic_regression, (DESIGN, CLASSES), {"prior": Evidence(PI), "intercept": False}
+    )
+    seen = []
+    sampler = Nuts(chains=3, warmup=1, draws=39, chunk=10, layout="processes")
+    (far,) = sampler.sample(target, lambda done, total: seen.append((done, total)))
+    (near,) = replace(sampler, layout="sequential").sample(target)
+    assert [done for done, _ in seen] == list(range(1, 13)) and seen[-1][1] == 12
+    # Rounding may differ where sums are split among threads, and chains amplify it.
+    np.testing.assert_allclose(far.values["beta"][:, 0], near.values["beta"][:, 0], rtol=1e-6)
+    assert far.values["beta"].shape == near.values["beta"].shape
+    workers = list(_WORKERS)
+    (again,) = sampler.sample(target)
+    assert workers == _WORKERS
+    np.testing.assert_array_equal(again.values["beta"], far.values["beta"])
+
+
+def test_a_lost_process_is_said_and_replaced():
+    target = Target(
+        logistic_regression, (DESIGN, CLASSES), {"prior": Evidence(PI), "intercept": False}
+    )
+    sampler = Nuts(chains=2, warmup=20, draws=20, chunk=10, layout="processes")
+    sampler.sample(target)
+
+    def kill(done, total):
+        for worker in _WORKERS:
+            worker._process.kill()
+
+    with pytest.raises(RuntimeError, match="has died"):
+        sampler.sample(target, kill)
+    assert not _WORKERS
+    assert sampler.sample(target)[0].values["beta"].shape == (2, 20, 2)
+    close_workers()
+
+
+def test_only_what_can_be_imported_travels():
+    sampler = Nuts()
+    assert can_travel(sampler, Target(logistic_regression, (DESIGN, CLASSES), {"prior": PRIOR}))
+
+    def local(x, y, prior):
+        return None
+
+    assert not can_travel(sampler, Target(local, (DESIGN, CLASSES), {"prior": PRIOR}))
 
 
 def test_single_precision_follows_double():

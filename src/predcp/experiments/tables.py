@@ -39,7 +39,7 @@ def table1() -> list[Cell]:
         "chains": 4,
         "warmup": 1000,
         "draws": 2000,
-        "max_draws": 16000,
+        "max_draws": 8000,
         "exchanges": 60,
         "paths": 3,
     }

@@ -1,5 +1,6 @@
 """What every sampler that runs chains shares: how many, how long, and when they have mixed."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,12 +42,9 @@ class ChainSampler:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, in order."""
-        # Neither the seed nor the layout nor when to stop changes the program of one chain.
-        name = replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
         calls = -(-(self.warmup + self.draws) // self.chunk)
         sampled = run(
-            self._program,
-            name,
+            self,
             target,
             self.chains,
             calls,
@@ -78,6 +76,11 @@ class ChainSampler:
     def _max_depth(self) -> int | None:
         return None
 
-    def _program(self, target: Target) -> Program:
+    @property
+    def program_name(self) -> Hashable:
+        """Neither the seed nor the layout nor when to stop changes the program of one chain."""
+        return replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, monitor=None)
+
+    def build(self, target: Target) -> Program:
         """The transitions of one chain."""
         raise NotImplementedError

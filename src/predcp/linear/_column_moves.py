@@ -100,13 +100,17 @@ def exchanged_scales(
 
 
 class Columns(NamedTuple):
-    """What moves when columns do: coefficients, local scales, and the logits they make."""
+    """What moves when columns do.
 
-    beta: Float[Array, " columns"]
+    **Arguments**: `direction`, coefficients in units of tau; `fit`, design times direction.
+    """
+
+    direction: Float[Array, " columns"]
     local_scales: Float[Array, " columns"]
-    eta: Float[Array, " rows"]
+    fit: Float[Array, " rows"]
 
 
+# Of the fit.
 LogLikelihood = Callable[[Float[Array, " rows"]], Array]
 
 
@@ -122,28 +126,28 @@ def renewed_columns(
     Given its coefficient, a column far from the data hardly ever tries a wide scale; given its xi
     it does as often as the half-Cauchy says, and the likelihood decides.
     """
-    kind, count = columns.beta.dtype, columns.beta.size
+    kind, count = columns.direction.dtype, columns.direction.size
     length = -(-count // max(proposals, 1))
 
     def propose(carry, key):
         columns, accepted = carry
         key_place, key_scales, key_accept = jax.random.split(key, 3)
         index = (jax.random.randint(key_place, (), 0, count) + jnp.arange(length)) % count
-        before, beta = columns.local_scales[index], columns.beta[index]
+        before, start = columns.local_scales[index], columns.direction[index]
         after = jnp.abs(jax.random.cauchy(key_scales, (length,), kind))
-        moved = beta * (after / before)
-        eta = columns.eta + design[:, index] @ (moved - beta)
-        log_ratio = log_likelihood(eta) - log_likelihood(columns.eta)
+        moved = start * (after / before)
+        fit = columns.fit + design[:, index] @ (moved - start)
+        log_ratio = log_likelihood(fit) - log_likelihood(columns.fit)
         accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
         columns = Columns(
-            columns.beta.at[index].set(jnp.where(accept, moved, beta)),
+            columns.direction.at[index].set(jnp.where(accept, moved, start)),
             columns.local_scales.at[index].set(jnp.where(accept, after, before)),
-            jnp.where(accept, eta, columns.eta),
+            jnp.where(accept, fit, columns.fit),
         )
         return (columns, accepted + accept), None
 
-    start = (columns, jnp.zeros((), kind))
-    (columns, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    begin = (columns, jnp.zeros((), kind))
+    (columns, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
     return columns, accepted / proposals
 
 
@@ -160,28 +164,28 @@ def exchanged_columns(
     As `exchanged_scales`, but with the coefficients and without weights: where the logits are
     saturated, all that counts is that their signs stay right.
     """
-    kind = columns.beta.dtype
+    kind = columns.direction.dtype
 
     def propose(carry, key):
         columns, largest, accepted = carry
         key_pair, key_accept = jax.random.split(key)
         rank, pair, sign, log_ratio = _proposed_pair(key_pair, largest, design, partners)
-        scales, beta = columns.local_scales[pair], columns.beta[pair]
-        moved = sign * beta[::-1]
-        eta = columns.eta + design[:, pair] @ (moved - beta)
-        log_ratio = log_ratio + log_likelihood(eta) - log_likelihood(columns.eta)
+        scales, start = columns.local_scales[pair], columns.direction[pair]
+        moved = sign * start[::-1]
+        fit = columns.fit + design[:, pair] @ (moved - start)
+        log_ratio = log_ratio + log_likelihood(fit) - log_likelihood(columns.fit)
         accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
         columns = Columns(
-            columns.beta.at[pair].set(jnp.where(accept, moved, beta)),
+            columns.direction.at[pair].set(jnp.where(accept, moved, start)),
             columns.local_scales.at[pair].set(jnp.where(accept, scales[::-1], scales)),
-            jnp.where(accept, eta, columns.eta),
+            jnp.where(accept, fit, columns.fit),
         )
         largest = jnp.where(accept, _followed(largest, rank, pair), largest)
         return (columns, largest, accepted + accept), None
 
-    _, largest = jax.lax.top_k(columns.local_scales, min(_LARGEST, columns.beta.size))
-    start = (columns, largest, jnp.zeros((), kind))
-    (columns, _, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    _, largest = jax.lax.top_k(columns.local_scales, min(_LARGEST, columns.direction.size))
+    begin = (columns, largest, jnp.zeros((), kind))
+    (columns, _, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
     return columns, accepted / proposals
 
 

@@ -39,7 +39,7 @@ class Gibbs(ChainSampler):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 
-    def _program(self, target: Target) -> Program:
+    def build(self, target: Target) -> Program:
         model = GibbsModel.of(target)
 
         def start(key: Array, *data: Any) -> tuple[GibbsState, Partners]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,14 @@ _STANDARD = dist.Normal(0.0, 1.0)
 
 
 class GibbsState(NamedTuple):
-    """Where a chain is; `alpha` and `log_sigma` stay at 0 in a model without them."""
+    """Where a chain is; `alpha` and `log_sigma` stay at 0 in a model without them.
+
+    `direction` is `lambda xi`, so that `beta = tau direction`: no tau can push it out of floating
+    point.
+    """
 
     key: Array
-    beta: Float[Array, " columns"]
+    direction: Float[Array, " columns"]
     alpha: Float[Array, ""]
     local_scales: Float[Array, " columns"]
     log_tau: Float[Array, ""]
@@ -92,7 +96,11 @@ class GibbsModel:
         """The log density of `log tau` given the local scales."""
         noise = 1.0 if self.logistic else jnp.exp(log_sigma)
         setting = Setting(x, "bernoulli" if self.logistic else "normal", 1, noise)
-        return self.prior.log_scale(setting, local_scales).log_prob
+        return cast(Any, self.prior.log_scale(setting, local_scales)).log_prob
+
+    def logits(self, state: GibbsState, x: Array) -> Float[Array, " rows"]:
+        """The linear predictor, `tau x . direction + alpha`."""
+        return jnp.exp(state.log_tau) * (x @ state.direction) + state.alpha
 
     def log_likelihood(self, eta: Array, y: Array) -> Array:
         """Of logistic outcomes."""
@@ -107,7 +115,7 @@ class GibbsModel:
     def log_density(self, state: GibbsState, data: tuple[Any, ...]) -> Array:
         """Of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`."""
         x, y = data[:2]
-        eta = x @ state.beta + state.alpha
+        eta = self.logits(state, x)
         if self.logistic:
             total = self.log_likelihood(eta, y)
         else:
@@ -119,7 +127,7 @@ class GibbsModel:
         total = total + self.log_prior(x, state.local_scales, state.log_sigma)(state.log_tau)
         # The half-Cauchy of a scale, on its logarithm, up to a constant.
         total = total - jnp.sum(jnp.logaddexp(log_scales, -log_scales))
-        total = total + jnp.sum(_STANDARD.log_prob(self._xi(state)))
+        total = total + jnp.sum(_STANDARD.log_prob(state.direction / state.local_scales))
         if self.intercept_variance:
             total = total - 0.5 * state.alpha**2 / self.intercept_variance
         return total
@@ -130,15 +138,11 @@ class GibbsModel:
             "lambda": state.local_scales,
             "log_tau": state.log_tau,
             "tau": jnp.exp(state.log_tau),
-            "xi": self._xi(state),
-            "beta": state.beta,
+            "xi": state.direction / state.local_scales,
+            "beta": jnp.exp(state.log_tau) * state.direction,
         }
         if self.intercept_variance:
             sites["alpha"] = state.alpha
         if not self.logistic:
             sites["sigma"] = jnp.exp(state.log_sigma)
         return sites
-
-    @staticmethod
-    def _xi(state: GibbsState) -> Array:
-        return state.beta * jnp.exp(-state.log_tau) / state.local_scales

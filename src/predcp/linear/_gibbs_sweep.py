@@ -106,7 +106,7 @@ class Sweep(NamedTuple):
     ) -> tuple[Float[Array, " rows"], Array]:
         """The logits, moved along paths where the rows leave them a full space to move in."""
         x, y = self.data[:2]
-        eta = x @ state.beta + state.alpha
+        eta = self.model.logits(state, x)
         if not self.paths or x.shape[0] > x.shape[1]:
             return eta, jnp.ones((), x.dtype)
         variance = self.model.intercept_variance
@@ -187,32 +187,33 @@ class Sweep(NamedTuple):
         x = self.data[0]
         key_beta, key_alpha, key_rows = jax.random.split(key, 3)
         tau = jnp.exp(state.log_tau)
-        scales = tau * state.local_scales
-        noise = jax.random.normal(key_beta, state.beta.shape, x.dtype)
+        scales = state.local_scales
+        noise = jax.random.normal(key_beta, scales.shape, x.dtype)
         level = rows.shared**0.5 * jax.random.normal(key_alpha, (), x.dtype)
         error = jax.random.normal(key_rows, rows.root.shape, x.dtype)
-        guess = rows.root * (x @ (scales * noise) + level) + error
+        guess = rows.root * (tau * (x @ (scales * noise)) + level) + error
         lower = rows.factor(state.log_tau)
         missing = rows.root * cho_solve((lower, True), rows.root * rows.response - guess)
-        beta = scales * (noise + scales * (missing @ x))
+        direction = scales * (noise + tau * scales * (missing @ x))
         alpha = level + rows.shared * jnp.sum(missing)
         # Where tau has left floating point the coefficients wait until it is back.
-        usable = jnp.all(jnp.isfinite(beta)) & jnp.isfinite(alpha)
+        usable = jnp.all(jnp.isfinite(direction)) & jnp.isfinite(alpha)
         return state._replace(
-            beta=jnp.where(usable, beta, state.beta), alpha=jnp.where(usable, alpha, state.alpha)
+            direction=jnp.where(usable, direction, state.direction),
+            alpha=jnp.where(usable, alpha, state.alpha),
         )
 
     def _local_scales(self, key: Array, state: GibbsState) -> tuple[GibbsState, Array]:
-        """`lambda_d` given `beta_d / tau`: a slice on `u = 1 / lambda^2`.
+        """`lambda_d` given `lambda_d xi_d`: a slice on `u = 1 / lambda^2`.
 
-        But for the prior of tau, `p(u) = exp(-g u) / (1 + u)` with `g = (beta / tau)^2 / 2`
+        But for the prior of tau, `p(u) = exp(-g u) / (1 + u)` with `g = (lambda xi)^2 / 2`
         (Polson, Scott and Windle, 2014).
         """
-        kind = state.beta.dtype
+        kind = state.direction.dtype
         key_move, key_accept = jax.random.split(key)
         tiny = jnp.finfo(kind).tiny
-        level, place = jax.random.uniform(key_move, (2, state.beta.size), kind, tiny)
-        rate = 0.5 * (state.beta * jnp.exp(-state.log_tau)) ** 2
+        level, place = jax.random.uniform(key_move, (2, state.direction.size), kind, tiny)
+        rate = 0.5 * state.direction**2
         bound = ((1.0 - level) + state.local_scales**-2) / level
         # An exponential below the bound; a uniform where the rate is too small to tell.
         flat = rate * bound < jnp.finfo(kind).eps
@@ -227,20 +228,22 @@ class Sweep(NamedTuple):
         x, y = self.data[:2]
         key_renew, key_trade, *key_answers = jax.random.split(key, 4)
 
-        def log_likelihood(eta: Array) -> Array:
-            return self.model.log_likelihood(eta + state.alpha, y)
+        tau, alpha = jnp.exp(state.log_tau), state.alpha
+
+        def log_likelihood(fit: Array) -> Array:
+            return self.model.log_likelihood(tau * fit + alpha, y)
 
         def answered(key: Array, state: GibbsState, moved: Columns) -> tuple[GibbsState, Array]:
             scales, accept = self._answered(key, state, moved.local_scales)
-            beta = jnp.where(accept > 0.0, moved.beta, state.beta)
-            return state._replace(beta=beta, local_scales=scales), accept
+            direction = jnp.where(accept > 0.0, moved.direction, state.direction)
+            return state._replace(direction=direction, local_scales=scales), accept
 
-        before = Columns(state.beta, state.local_scales, x @ state.beta)
+        before = Columns(state.direction, state.local_scales, x @ state.direction)
         moved, renewed = renewed_columns(key_renew, before, x, log_likelihood, _STRETCHES)
         state, accept = answered(key_answers[0], state, moved)
         figures = {"renewed": renewed * accept}
         if self.exchanges:
-            before = Columns(state.beta, state.local_scales, x @ state.beta)
+            before = Columns(state.direction, state.local_scales, x @ state.direction)
             moved, traded = exchanged_columns(
                 key_trade, before, x, self.partners, log_likelihood, self.exchanges
             )
@@ -249,26 +252,20 @@ class Sweep(NamedTuple):
         return state, figures
 
     def _size(self, key: Array, state: GibbsState) -> GibbsState:
-        """tau and all coefficients together, by one factor, without the weights.
+        """tau, and with it all coefficients, without the weights.
 
         Separable rows leave the size of the logits to the tail of the prior, where the weights
         would hold each step to a small fraction of it.
         """
         x, y = self.data[:2]
-        eta = x @ state.beta
+        fit = x @ state.direction
         log_prior = self.model.log_prior(x, state.local_scales, state.log_sigma)
 
         def log_density(log_tau: Array) -> Array:
-            size = jnp.exp(log_tau - state.log_tau)
-            return self.model.log_likelihood(size * eta + state.alpha, y) + log_prior(log_tau)
+            eta = jnp.exp(log_tau) * fit + state.alpha
+            return self.model.log_likelihood(eta, y) + log_prior(log_tau)
 
-        log_tau = slice_sample(key, log_density, state.log_tau, _WIDTH)
-        beta = state.beta * jnp.exp(log_tau - state.log_tau)
-        usable = jnp.all(jnp.isfinite(beta))
-        return state._replace(
-            beta=jnp.where(usable, beta, state.beta),
-            log_tau=jnp.where(usable, log_tau, state.log_tau),
-        )
+        return state._replace(log_tau=slice_sample(key, log_density, state.log_tau, _WIDTH))
 
 
 def _gram(x: Array, local_scales: Array) -> Float[Array, "rows rows"]:

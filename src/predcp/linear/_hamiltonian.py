@@ -47,7 +47,7 @@ class _Hamiltonian(ChainSampler):
         """The state before a step."""
         return state
 
-    def _program(self, target: Target) -> Program:
+    def build(self, target: Target) -> Program:
         init, step = hmc(potential_fn_gen=target.potential, algo=self._algorithm)
 
         def start(key: Array, *data: Any):

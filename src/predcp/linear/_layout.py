@@ -1,15 +1,13 @@
 """Run chains of any sampler: one a core on a CPU, all in one program on a GPU.
 
 Chains in one vectorised program wait for the longest tree among them, which a GPU forgives and a
-CPU does not; threads run single-chain programs side by side there.
+CPU does not; there each chain is a program of its own, in this process one after the other or, for
+long runs, in processes of their own, one a core.
 """
 
-import os
-import threading
 import time
-from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -17,10 +15,12 @@ from jaxtyping import Array, PyTree
 
 from predcp.linear._target import Target
 
-Layout = Literal["auto", "threads", "vectorised"]
-LAYOUTS: tuple[Layout, ...] = ("auto", "threads", "vectorised")
+Layout = Literal["auto", "sequential", "processes", "vectorised"]
+LAYOUTS: tuple[Layout, ...] = ("auto", "sequential", "processes", "vectorised")
 # Told how many of how many pieces of work are done; more may be added as they end.
 Progress = Callable[[int, int], None]
+# Steps of all chains times entries of the design, beyond which processes repay their start.
+_LONG = 2 * 10**8
 
 
 class Program(NamedTuple):
@@ -41,9 +41,34 @@ class Run(NamedTuple):
     seconds: float
 
 
+class Sampler(Protocol):
+    """What is run: a dataclass that builds the program of one chain."""
+
+    @property
+    def chunk(self) -> int:
+        """Steps of a call."""
+        ...
+
+    def build(self, target: Target) -> Program:
+        """The sampler of one chain of a target."""
+        ...
+
+    @property
+    def program_name(self) -> Hashable:
+        """Equal for samplers with the same program."""
+        ...
+
+
+class Group(Protocol):
+    """Chains that one program advances: one of them, or all."""
+
+    def advance(self, calls: int) -> Iterator[PyTree]:
+        """What each call kept."""
+        ...
+
+
 def run(
-    program: Callable[[Target], Program],
-    name: Hashable,
+    sampler: Sampler,
     target: Target,
     chains: int,
     calls: int,
@@ -55,68 +80,98 @@ def run(
     """Advance every chain `calls` times, and on for as long as more is wanted.
 
     **Arguments**
-    - `program`: builds the sampler of a target; built again only for another `name` or target.
-    - `layout`: `threads`, one chain a core; `vectorised`, all in one program; `auto` decides.
+    - `layout`: `sequential`, a chain after the other; `processes`, one a core; `vectorised`, all in
+        one program; `auto` decides by the device and the size of the problem.
     - `wanted`: from what was kept so far to the number of further calls.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
-    if layout == "auto":
-        single = jax.default_backend() == "cpu" and target.problems is None
-        layout = "threads" if single else "vectorised"
-    if layout == "threads" and target.problems is not None:
-        raise ValueError("layout 'threads' samples one problem; several need 'vectorised'")
+    layout = _chosen(layout, sampler, target, chains, calls)
     shape = (chains,) if target.problems is None else (target.problems, chains)
     keys = jax.random.split(jax.random.key(seed), shape)
-    start, advance = _compiled(program, (name, layout, chains), target, keys)
-    # A group is what one program advances: a single chain, or all of them.
-    groups = list(keys) if layout == "threads" else [keys]
-    done = _Counter(progress)
-
-    def forward(group: tuple[PyTree, int], calls: int) -> tuple[PyTree, PyTree]:
-        (state, axis), pieces = group, []
-        for _ in range(calls):
-            state, piece = advance(state, *target.data)
-            pieces.append(jax.tree.map(np.asarray, piece))
-            done.add(1)
-        return state, jax.tree.map(lambda *parts: np.concatenate(parts, axis), *pieces)
-
-    began = time.perf_counter()
-    states = [start(group, *target.data) for group in groups]
-    kept, axis = None, len(shape)
-    with ThreadPoolExecutor(min(len(groups), os.cpu_count() or 1)) as pool:
-        while calls > 0:
-            done.expect(calls * len(groups))
-            work = [(state, groups[0].ndim) for state in states]
-            states, pieces = zip(*pool.map(forward, work, [calls] * len(work)))
-            piece = pieces[0]
-            if layout == "threads":
-                piece = jax.tree.map(lambda *leaves: np.stack(leaves), *pieces)
-            if kept is not None:
-                piece = jax.tree.map(lambda *parts: np.concatenate(parts, axis), kept, piece)
-            kept = piece
-            calls = wanted(kept if target.problems else jax.tree.map(lambda a: a[None], kept))
+    groups, began = _groups(layout, sampler, target, keys)
+    done, expected, kept, axis = 0, 0, None, len(shape)
+    while calls > 0:
+        expected += calls * len(groups)
+        pieces: list[list[PyTree]] = [[] for _ in groups]
+        # All are asked before any is waited for.
+        waiting = {number: group.advance(calls) for number, group in enumerate(groups)}
+        if layout == "sequential":
+            order = (item for item in waiting.items() for _ in range(calls))
+        else:
+            order = (item for _ in range(calls) for item in waiting.items())
+        for number, steps in order:
+            pieces[number].append(jax.tree.map(np.asarray, next(steps)))
+            done += 1
+            if progress is not None:
+                progress(done, expected)
+        if layout == "vectorised":
+            new = _joined(pieces[0], axis)
+        else:
+            new = jax.tree.map(lambda *leaves: np.stack(leaves), *(_joined(p, 0) for p in pieces))
+        kept = new if kept is None else _joined([kept, new], axis)
+        calls = wanted(kept if target.problems else jax.tree.map(lambda a: a[None], kept))
     seconds = time.perf_counter() - began
     if target.problems is None:
         kept = jax.tree.map(lambda leaf: leaf[None], kept)
     return Run(kept, seconds)
 
 
-class _Counter:
-    """Calls made by all threads, reported as they come."""
+def _joined(pieces: Sequence[PyTree], axis: int) -> PyTree:
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis), *pieces)
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress, self._total, self._done = progress, 0, 0
-        self._lock = threading.Lock()
 
-    def expect(self, count: int) -> None:
-        self._total += count
+def _chosen(
+    layout: Layout, sampler: Sampler, target: Target, chains: int, calls: int
+) -> Literal["sequential", "processes", "vectorised"]:
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+    if layout in ("sequential", "processes") and target.problems is not None:
+        raise ValueError(f"layout {layout!r} samples one problem; several need 'vectorised'")
+    if layout != "auto":
+        return layout
+    if jax.default_backend() != "cpu" or target.problems is not None:
+        return "vectorised"
+    entries = max(np.size(array) for array in jax.tree.leaves(target.data))
+    # By size and not by the clock: the same fit must be the same bits every time.
+    if chains > 1 and chains * calls * sampler.chunk * entries > _LONG:
+        from predcp.linear._processes import available_cores, can_travel
 
-    def add(self, count: int) -> None:
-        with self._lock:
-            self._done += count
-            if self._progress is not None:
-                self._progress(self._done, self._total)
+        if len(available_cores()) > 1 and can_travel(sampler, target):
+            return "processes"
+    return "sequential"
+
+
+def _groups(
+    layout: str, sampler: Sampler, target: Target, keys: Array
+) -> tuple[list[Group], float]:
+    """The chains, and when they started: compilation is not counted."""
+    if layout == "processes":
+        from predcp.linear._processes import remote_chains
+
+        return remote_chains(sampler, target, keys)
+    start, advance = compiled_program(sampler, target, keys, layout == "vectorised")
+    began = time.perf_counter()
+    each = [keys] if layout == "vectorised" else list(keys)
+    return [LocalGroup(start, advance, key, target.data) for key in each], began
+
+
+class LocalGroup:
+    """Chains of this process."""
+
+    def __init__(
+        self,
+        start: Callable[..., PyTree],
+        advance: Callable[..., tuple[PyTree, PyTree]],
+        key: Array,
+        data: tuple[Any, ...],
+    ) -> None:
+        self._advance, self._data = advance, data
+        self._state = start(key, *data)
+
+    def advance(self, calls: int) -> Iterator[PyTree]:
+        """One program call at a time, when it is asked for."""
+        for _ in range(calls):
+            self._state, piece = self._advance(self._state, *self._data)
+            yield piece
 
 
 _Compiled = tuple[Callable[..., Any], Callable[..., Any]]
@@ -125,22 +180,19 @@ _PROGRAMS: dict[Hashable, _Compiled] = {}
 _PROGRAMS_HELD = 16
 
 
-def _compiled(
-    program: Callable[[Target], Program], name: Hashable, target: Target, keys: Array
-) -> _Compiled:
+def compiled_program(sampler: Sampler, target: Target, keys: Array, vectorised: bool) -> _Compiled:
+    """`start` and `advance` of the chains in `keys`, compiled unless they were before."""
     try:
-        identity = hash((name, target.identity))
-        key: Hashable = (name, target.identity)
+        key: Hashable = (sampler.program_name, vectorised, keys.shape, target.identity)
+        hash(key)
     except TypeError:
         # A user's own option that cannot be hashed: compiled for this fit alone.
-        identity = key = None
+        key = None
     if key is not None and key in _PROGRAMS:
         return _PROGRAMS[key]
-    start, advance = program(target)
-    layout = name[1] if isinstance(name, tuple) else "vectorised"
-    if layout == "vectorised":
-        data_axes = (None for _ in target.data)
-        axes = (0, *data_axes)
+    start, advance = sampler.build(target)
+    if vectorised:
+        axes = (0, *(None for _ in target.data))
         start, advance = jax.vmap(start, axes), jax.vmap(advance, axes)
         if target.problems is not None:
             start, advance = jax.vmap(start), jax.vmap(advance)
@@ -152,7 +204,7 @@ def _compiled(
         start.lower(keys, *target.data).compile(),
         jax.jit(advance).lower(state, *target.data).compile(),
     )
-    if identity is not None:
+    if key is not None:
         while len(_PROGRAMS) >= _PROGRAMS_HELD:
             _PROGRAMS.pop(next(iter(_PROGRAMS)))
         _PROGRAMS[key] = compiled

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 _MEETING = 0.64
 # Terms of either expansion: the next is below 1e-30 of the first on its side.
 _TERMS = 5
+_LARGEST = 1e15
 _LEVY_MASS = 4.0 * float(ndtr(-1.0 / math.sqrt(_MEETING)))
 
 
@@ -25,7 +26,8 @@ def polya_gamma(key: Array, c: Float[Array, "..."]) -> Float[Array, "..."]:
     expansions meet and a Levy or an inverse normal to its left, whichever is lower; both
     expansions end before they reach rounding, so the ratio is a number and not a race.
     """
-    z = 0.5 * jnp.abs(c)
+    # Beyond, the answer is 1 / (2 c) to all digits and what is left is not to overflow.
+    z = jnp.minimum(0.5 * jnp.abs(c), _LARGEST)
     rate = math.pi**2 / 8.0 + 0.5 * z * z
     right_mass = 0.5 * math.pi / rate * jnp.exp(-rate * _MEETING)
     normal_mass = 2.0 * jnp.exp(-z)
@@ -58,7 +60,8 @@ def polya_gamma(key: Array, c: Float[Array, "..."]) -> Float[Array, "..."]:
         proposed, accepted = propose(key_proposal)
         return key, jnp.where(done, x, proposed), done | accepted
 
-    start = (key, jnp.zeros_like(z), jnp.zeros(z.shape, bool))
+    # Something that is not a number has no draw, and must not be waited for.
+    start = (key, jnp.where(jnp.isnan(z), z, 0.0), jnp.isnan(z))
     return 0.25 * jax.lax.while_loop(again, body, start)[1]
 
 

@@ -110,11 +110,15 @@ def _model(x: Array, y: Array, x_test: Array, prior: CoefficientPrior, intercept
 
 
 def _keep(sites: dict[str, Array], x: Array, y: Array, x_test: Array) -> dict[str, Array]:
-    beta, alpha = sites["beta"], sites.get("alpha", 0.0)
+    tau, direction = jnp.ones(()), sites["beta"]
+    if {"lambda", "xi"} <= sites.keys() and "slab" not in sites:
+        # tau last: in the tail of a log-Cauchy it may be infinite, and logits still have a sign.
+        tau, direction = jnp.exp(sites["log_tau"]), sites["lambda"] * sites["xi"]
+    alpha = sites.get("alpha", 0.0)
     return {
         "log_tau": sites["log_tau"],
-        "train_logits": x @ beta + alpha,
-        "test_logits": x_test @ beta + alpha,
+        "train_logits": tau * (x @ direction) + alpha,
+        "test_logits": tau * (x_test @ direction) + alpha,
     }
 
 
