@@ -49,6 +49,14 @@ class _Layer(NamedTuple):
     bias: Float[Array, " width"] | None
 
 
+class _Outputs(NamedTuple):
+    """What a layer does to the outputs: those below it and the branch's own, per unit of size."""
+
+    below: Float[Array, "draws points outputs"]
+    rise: Float[Array, "draws points outputs"]
+    log_size: Float[Array, "draws points"]
+
+
 class DepthComplexity(Complexity):
     """`kappa_l = D_l(tau_l; tau_1..tau_(l-1))`, all layers in one pass (Equations 10 and 11).
 
@@ -233,13 +241,20 @@ class DepthComplexity(Complexity):
         self, state: _State, layer: _Layer, keep: int = 0
     ) -> tuple[Evaluate, Callable[[Array], _State]]:
         """One layer as a map of its own scale, and the state above it at a scale."""
+        if self.homogeneous and self.affine_head:
+            branch = self._branches(state, layer)
+            evaluate = self._evaluate(self._moved(self._outputs(state, branch)), keep)
+            return evaluate, lambda log_tau: self._above(state, branch, log_tau)
+        moved, advance = self._general_layer(state, layer, self._limit)
+        return self._evaluate(moved, keep), advance
+
+    @property
+    def _limit(self) -> float:
+        return floating_range(self.weights.dtype)
+
+    def _evaluate(self, moved: Callable[[Array], Any], keep: int) -> Evaluate:
+        """From a scale to the log divergence and its elasticity, given how the outputs move."""
         found = self._members()
-        limit = floating_range(self.weights.dtype)
-        moved, advance = (
-            self._homogeneous_layer(state, layer, limit)
-            if self.homogeneous and self.affine_head
-            else self._general_layer(state, layer, limit)
-        )
 
         def evaluate(log_tau):
             reference, directions, log_size, velocities = moved(log_tau)
@@ -248,16 +263,20 @@ class DepthComplexity(Complexity):
                 self.divergence, found, reference, directions, sizes, velocities, keep
             )
 
-        return extrapolated(evaluate, 2.0 * limit), advance
+        return extrapolated(evaluate, 2.0 * self._limit)
 
-    def _homogeneous_layer(self, state: _State, layer: _Layer, limit: float):
-        """A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale."""
-        branch = jax.vmap(self._branch, in_axes=(0, 0, None))(
-            state.hidden, layer.weights, layer.bias
-        )
-        size = jnp.minimum(state.log_size, limit)
-        below = self._read_out(state.hidden)
-        rise = self._read_out(branch)
+    # A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale.
+
+    def _branches(self, state: _State, layer: _Layer) -> Float[Array, "draws points width"]:
+        branch = jax.vmap(self._branch, in_axes=(0, 0, None))
+        return branch(state.hidden, layer.weights, layer.bias)
+
+    def _outputs(self, state: _State, branch: Array) -> _Outputs:
+        return _Outputs(self._read_out(state.hidden), self._read_out(branch), state.log_size)
+
+    def _moved(self, outputs: _Outputs) -> Callable[[Array], Any]:
+        limit, (below, rise, layer_size) = self._limit, outputs
+        size = jnp.minimum(layer_size, limit)
         start = jnp.exp(size)[..., None] * below
         if not self.residual and self.reference == "off":
             start = jnp.zeros_like(start)
@@ -272,25 +291,25 @@ class DepthComplexity(Complexity):
             half = jnp.clip(0.5 * log_tau, -limit, limit)
             if unit is not None:
                 # Quadratic divergences stay exact at any size, bounded ones have saturated there.
-                log_size = state.log_size + half
+                log_size = layer_size + half
                 log_size = log_size if not self.bounded else jnp.minimum(log_size, limit)
                 return reference, unit, log_size, jax.tree.map(lambda leaf: 0.5 * leaf, unit)
             lift = jnp.maximum(half, 0.0)
             up, down = jnp.exp(half - lift) * rise, jnp.exp(-lift) * below
             return reference, along(up - down), size + lift, along(0.5 * up)
 
-        def advance(log_tau):
-            half = jnp.clip(0.5 * log_tau, -limit, limit)
-            if not self.rescalable:
-                rise = jnp.exp(half) * branch
-                return state._replace(hidden=state.hidden + rise if self.residual else rise)
-            lift = jnp.maximum(half, 0.0)
-            if self.residual:
-                hidden = jnp.exp(-lift) * state.hidden + jnp.exp(half - lift) * branch
-                return _rescaled(_State(hidden, state.log_size + lift))
-            return _rescaled(_State(branch, state.log_size + 0.5 * log_tau))
+        return moved
 
-        return moved, advance
+    def _above(self, state: _State, branch: Array, log_tau: Array) -> _State:
+        half = jnp.clip(0.5 * log_tau, -self._limit, self._limit)
+        if not self.rescalable:
+            rise = jnp.exp(half) * branch
+            return state._replace(hidden=state.hidden + rise if self.residual else rise)
+        lift = jnp.maximum(half, 0.0)
+        if self.residual:
+            hidden = jnp.exp(-lift) * state.hidden + jnp.exp(half - lift) * branch
+            return _rescaled(_State(hidden, state.log_size + lift))
+        return _rescaled(_State(branch, state.log_size + 0.5 * log_tau))
 
     def _general_layer(self, state: _State, layer: _Layer, limit: float):
         """A layer with a bias inside the activation, or any other activation or likelihood."""
@@ -363,9 +382,23 @@ class DepthComplexity(Complexity):
         return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
 
     def _value_and_elasticity(self, log_tau):
-        return self._each(
-            lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
-        )
+        if not (self.homogeneous and self.affine_head):
+            return self._each(
+                lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
+            )
+
+        def step(state: _State, inputs: tuple[_Layer, Array]):
+            layer, scale = inputs
+            branch = self._branches(state, layer)
+            return self._above(state, branch, scale), self._outputs(state, branch)
+
+        def of(scales: Array):
+            # Only the hidden states need the layers one by one; the divergences are taken at once.
+            _, outputs = lax.scan(step, self._start(), (self._layers(), scales))
+            each = jax.vmap(lambda outputs, scale: self._evaluate(self._moved(outputs), 0)(scale))
+            return each(outputs, scales)
+
+        return self._each(of, log_tau)
 
     def _supremum_at(self, log_tau):
         return self._each(lambda scales: self._scan(scales, lambda e, _: self._bound(e)), log_tau)
