@@ -92,7 +92,7 @@ def main(output: str | Path = "demo_output") -> None:
         f"{len(PRIORS)} priors on the global scale, {_SPLITS} splits each. The first of each compiles.\n",
         flush=True,
     )
-    run(NAME, cells(), output, progress=choose_progress(), rerun="predcp demo")
+    run(NAME, cells(), output, engine="pool", progress=choose_progress(), rerun="predcp demo")
     store = Store(Path(output), NAME)
     records = store.records().finished
     print(f"\n{table(records)}\n")

@@ -34,7 +34,7 @@ MANY_COLUMNS = jnp.asarray(RANDOM.normal(size=(4, 6)) @ np.diag([1, 1, 1, 1, 1, 
 MANY_COLUMNS = MANY_COLUMNS.at[:, 1].set(MANY_COLUMNS[:, 0] + 0.1 * MANY_COLUMNS[:, 1])
 
 
-@pytest.mark.parametrize("c", [0.0, 0.3, 2.4, 2.9, 7.0, 60.0, 1e4])
+@pytest.mark.parametrize("c", [0.0, 2.4, 2.9, 60.0, 1e4])
 def test_polya_gamma_has_its_moments_and_transform(c):
     omega = np.asarray(polya_gamma(jax.random.key(3), jnp.full(200_000, c)))
     mean = 0.25 if c == 0 else np.tanh(c / 2) / (2 * c)
@@ -137,26 +137,19 @@ def compared(model, data, prior, intercept):
 CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 
 
-@pytest.mark.parametrize(
-    ("prior", "design", "intercept"),
-    [(Evidence(PI), MANY_COLUMNS, True), (Predictive(PI), MANY_COLUMNS, False)],
-    ids=["ecp", "predcp"],
-)
-def test_logistic_posteriors_are_those_of_nuts(prior, design, intercept):
-    compared(logistic_regression, (design, CLASSES[: len(design)]), prior, intercept)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("prior", "design", "intercept"),
     [
+        (Evidence(PI), MANY_COLUMNS, True),
+        (Predictive(PI), MANY_COLUMNS, False),
         (Evidence(PI), MANY_ROWS, False),
         (Predictive(PI), MANY_ROWS, True),
         (HalfCauchyScale(), MANY_ROWS, True),
     ],
-    ids=["ecp", "predcp", "half-cauchy"],
+    ids=["ecp-columns", "predcp-columns", "ecp-rows", "predcp-rows", "half-cauchy-rows"],
 )
-def test_logistic_posteriors_of_many_rows_are_those_of_nuts(prior, design, intercept):
+def test_logistic_posteriors_are_those_of_nuts(prior, design, intercept):
     compared(logistic_regression, (design, CLASSES[: len(design)]), prior, intercept)
 
 
@@ -173,8 +166,18 @@ def test_linear_posteriors_are_those_of_nuts(prior):
     ("model", "prior", "design"),
     [
         (logistic_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS),
-        (logistic_regression, Predictive(PI, draws=4), MANY_ROWS[:6]),
-        (linear_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS),
+        pytest.param(
+            logistic_regression,
+            Predictive(PI, draws=4),
+            MANY_ROWS[:6],
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            linear_regression,
+            Evidence(predcp.Exponential(0.5)),
+            MANY_COLUMNS,
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["logistic-ecp", "logistic-predcp", "linear-ecp"],
 )

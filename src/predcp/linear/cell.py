@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import enable_x64
 from jaxtyping import Array
 
 from predcp.data import Split, Standardiser
@@ -41,7 +42,9 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     for split, cell in zip(splits, cells):
         if split.train.task != "binary":
             raise ValueError(f"logistic needs two classes, {cell.data} is {split.train.task}")
-    draws = _sample(cells[0], splits)
+    # In double precision, as Stan: separable rows and heavy tails use the whole range.
+    with enable_x64(True):
+        draws = _sample(cells[0], splits)
     return [_result(*pair, context.keep_posterior) for pair in zip(draws, splits)]
 
 
