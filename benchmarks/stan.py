@@ -8,156 +8,28 @@ thousands of parameters costs more than the sampling: figures with and without i
 import argparse
 import json
 import os
-import statistics
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-from numpyro.infer.util import log_density
 
-import predcp
 from benchmarks import stan_programs
-from benchmarks.stan_programs import Run, apart
-from predcp.data import Standardiser, load_split
-from predcp.experiments._environment import environment
-from predcp.linear import (
-    CoefficientPrior,
-    Evidence,
-    GivenFunction,
-    HalfCauchyScale,
-    Hmc,
-    LogisticPredictive,
-    Nuts,
-    Target,
-    logistic_regression,
+from benchmarks.stan_ours import (
+    DRAWS,
+    SAMPLERS,
+    Settings,
+    our_gradient_seconds,
+    problem,
+    sample_ours,
 )
+from benchmarks.stan_programs import Run, apart
+from predcp.experiments._environment import environment
 
 OUTPUT = Path(__file__).parent / "results" / "stan.json"
-DRAWS = {"breast": 10, "colon": 10, "allaml": 1}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of a NUTS run, for both sides."""
-
-    chains: int = 4
-    warmup: int = 1000
-    draws: int = 1000
-    target_acceptance: float = 0.8
-    depth: int = 10
-    seed: int = 1
-
-
-def problem(name: str, draws: int, split: int = 0) -> dict[str, Any]:
-    """The training rows of a split, standardised by their own statistics, and the noise."""
-    train = load_split(name, split).train
-    x = Standardiser.fit(train.features).transform(train.features)
-    return with_noise(x, train.target.astype(int), draws)
-
-
-def with_noise(x: np.ndarray, y: np.ndarray, draws: int) -> dict[str, Any]:
-    """The data of the Stan programs, by their names there."""
-    noise = np.random.default_rng(1).normal(size=(draws, x.shape[1]))
-    return {"N": len(x), "D": x.shape[1], "X": x, "y": y, "S": draws, "noise": noise}
-
-
-def prior_of(
-    prior: str, data: dict[str, Any], normalize: bool = True, **coordinates: Any
-) -> CoefficientPrior:
-    """The library's prior with the noise that Stan sees."""
-    if prior == "half_cauchy":
-        return HalfCauchyScale(**coordinates)
-    if prior == "ecp":
-        return Evidence(**coordinates)
-    noise = jnp.asarray(data["noise"], float)
-
-    def scale(x: jax.Array, local: jax.Array) -> predcp.ComplexityPrior:
-        return predcp.ComplexityPrior(
-            predcp.LogCauchy(1.0), LogisticPredictive(x, local, noise), normalize
-        )
-
-    return GivenFunction(scale, **coordinates)
-
-
-def our_log_density(prior: str, data: dict[str, Any], normalize: bool = True):
-    """The log density of (log lambda, xi, log tau), the unconstrained space of the programs."""
-    x, y, size = jnp.asarray(data["X"], float), jnp.asarray(data["y"]), data["D"]
-    # In Stan's own coordinates.
-    chosen = prior_of(prior, data, normalize, coordinates="log", centring=0.0)
-
-    def log_density_at(flat: jax.Array) -> jax.Array:
-        log_local = flat[:size]
-        sites = {"lambda": jnp.exp(log_local), "xi": flat[size:-1], "log_tau": flat[-1]}
-        options = {"prior": chosen, "intercept": False}
-        value, _ = log_density(logistic_regression, (x, y), options, sites)
-        return value + log_local.sum()
-
-    return log_density_at
-
-
-def sample_ours(data: dict[str, Any], prior: str, settings: Settings, sampler: str) -> Run:
-    """The library's sampler as its users get it: its coordinates, JAX's precision, chains on cores."""
-    shared = {
-        "chains": settings.chains,
-        "warmup": settings.warmup,
-        "draws": settings.draws,
-        "target_acceptance": settings.target_acceptance,
-        "seed": settings.seed,
-    }
-    method = Hmc(**shared) if sampler == "hmc" else Nuts(**shared, max_depth=settings.depth)
-    target = Target(
-        logistic_regression,
-        (jnp.asarray(data["X"], float), jnp.asarray(data["y"])),
-        {"prior": prior_of(prior, data), "intercept": False},
-        keep=_log_tau,
-    )
-    (draws,) = method.sample(target)
-    cores = min(settings.chains, os.cpu_count() or 1)
-    return Run(
-        log_tau=draws.values.astype(float),
-        log_density=draws.statistics["lp"].astype(float),
-        leapfrogs=draws.statistics["n_steps"],
-        divergent=draws.statistics["diverging"],
-        wall_seconds=draws.seconds,
-        # Warm-up and sampling together: the cores are busy from beginning to end.
-        warmup_seconds=np.zeros(settings.chains),
-        sampling_seconds=np.full(settings.chains, draws.seconds * cores / settings.chains),
-    )
-
-
-def _log_tau(sites: dict[str, jax.Array], *data: jax.Array) -> jax.Array:
-    return sites["log_tau"]
-
-
-def our_gradient_seconds(prior: str, data: dict[str, Any], count: int) -> float:
-    """Time of one value and gradient, from a loop of `count` in one compiled program."""
-    value_and_gradient = jax.value_and_grad(our_log_density(prior, data))
-
-    def body(_, flat):
-        value, gradient = value_and_gradient(flat)
-        # Each depends on the one before, but hardly moves.
-        return flat + 1e-12 * (gradient + value)
-
-    @jax.jit
-    def loop(flat):
-        return lax.fori_loop(0, count, body, flat)
-
-    size = 2 * data["D"] + 1
-    flat = jnp.asarray(np.random.default_rng(0).normal(size=size)).at[-1].set(-3.0)
-    jax.block_until_ready(loop(flat))
-    times = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        jax.block_until_ready(loop(flat))
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times) / count
 
 
 def figures(run: Run, settings: Settings, gradient_seconds: float | None = None) -> dict[str, Any]:
@@ -240,7 +112,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=Settings.draws)
     parser.add_argument("--depth", type=int, default=Settings.depth)
     parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--samplers", nargs="+", choices=["hmc", "nuts"], default=["hmc", "nuts"])
+    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     parser.add_argument("--double", action="store_true", help="ours in double precision too")
     parser.add_argument("--gradients", type=int, default=1000, help="in our timed loop")
     parser.add_argument("--output", type=Path, default=OUTPUT)

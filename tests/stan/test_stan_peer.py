@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from benchmarks import stan_programs
-from benchmarks.stan import our_log_density, problem, with_noise
+from benchmarks.stan_ours import our_log_density, problem, with_noise
 
 from predcp.data import DataError
 
