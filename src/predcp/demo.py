@@ -21,7 +21,13 @@ from predcp.experiments import (
 NAME, PICTURE = "demo", "demo.png"
 PRIORS = {"half-cauchy": "#999999", "ecp": "#0072B2", "predcp": "#D55E00"}
 _SPLITS = 2
-_SETTINGS = {"chains": 4, "warmup": 300, "draws": 400, "intercept": True}
+_SETTINGS = {
+    "chains": 4,
+    "warmup": 300,
+    "draws": 500,
+    "intercept": True,
+    "precision": "single",
+}
 
 
 def cells() -> list[Cell]:

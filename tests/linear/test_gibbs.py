@@ -211,6 +211,19 @@ def test_ranks_are_uniform(model, prior, design):
         assert stats.chisquare(counts).pvalue > 1e-3, (name, counts)
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_estimators_take_it_by_name_or_as_an_object(columns):
+    from predcp.linear import LinearRegression
+
+    x = RANDOM.normal(size=(30, columns))
+    y = 2.0 * x[:, 0] + 0.1 * RANDOM.normal(size=30)
+    weights = np.where(np.arange(30) < 25, 1.0, 0.5)
+    quick = Gibbs(chains=2, warmup=100, draws=200, chunk=100)
+    model = LinearRegression(prior="ecp", inference=quick).fit(x, y, sample_weight=weights)
+    assert abs(model.coef_[0] - 2.0) < 0.1
+    assert "divergent" not in str(model.summary())
+
+
 def weighted(x, y, weights, prior, intercept):
     logistic_regression(x, y, prior, intercept=intercept, weights=weights)
 

@@ -42,6 +42,12 @@ def test_settings_reach_the_sampler():
         inference(Cell("d", "logistic", "ecp", "guessing"))
 
 
+def test_precision_is_single_or_double():
+    cell = Cell("breast-wisconsin", "logistic", "ecp", "hmc", settings={"precision": "half"})
+    with pytest.raises(ValueError, match="precision"):
+        run_many([cell], Context())
+
+
 def test_a_numeric_target_is_refused():
     cell = Cell("diabetes", "logistic", "ecp", "mcmc", settings=SHORT)
     with pytest.raises(ValueError, match="two classes"):

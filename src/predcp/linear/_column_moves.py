@@ -36,7 +36,7 @@ class Partners(NamedTuple):
         count = design.shape[1]
         norms = jnp.sqrt(jnp.sum(design**2, axis=0))
         unit = (design / jnp.where(norms > 0.0, norms, 1.0)).T
-        most = min(_PARTNERS, count - 1)
+        most = max(1, min(_PARTNERS, count - 1))
 
         def nearest(member):
             number, column = member
@@ -70,10 +70,9 @@ def exchanged_scales(
     """
     kind = local_scales.dtype
 
-    def propose(carry, key):
+    def propose(carry, chance):
         scales, largest, inverse, accepted = carry
-        key_pair, key_accept = jax.random.split(key)
-        rank, pair, _, log_ways = _proposed_pair(key_pair, largest, design, partners)
+        rank, pair, _, log_ways = _proposed_pair(chance, largest, design, partners)
         before = scales[pair]
         after = before[::-1]
         u = design[:, pair]
@@ -87,7 +86,7 @@ def exchanged_scales(
         w = response @ v
         log_ratio = 0.5 * (w @ core @ w - jnp.log(determinant)) + log_ways
         # A NaN fails the comparison and is refused.
-        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        accept = chance.log_uniform < log_ratio
         scales = scales.at[pair].set(jnp.where(accept, after, before))
         inverse = inverse - jnp.where(accept, v @ core @ v.T, 0.0)
         largest = jnp.where(accept, _followed(largest, rank, pair), largest)
@@ -95,7 +94,8 @@ def exchanged_scales(
 
     _, largest = jax.lax.top_k(local_scales, min(_LARGEST, local_scales.size))
     start = (local_scales, largest, inverse, jnp.zeros((), kind))
-    (scales, _, _, accepted), _ = jax.lax.scan(propose, start, jax.random.split(key, proposals))
+    chances = _Chance.draw(key, proposals, largest.size, partners)
+    (scales, _, _, accepted), _ = jax.lax.scan(propose, start, chances)
     return scales, accepted / proposals
 
 
@@ -129,16 +129,15 @@ def renewed_columns(
     kind, count = columns.direction.dtype, columns.direction.size
     length = -(-count // max(proposals, 1))
 
-    def propose(carry, key):
+    def propose(carry, chance):
         columns, accepted = carry
-        key_place, key_scales, key_accept = jax.random.split(key, 3)
-        index = (jax.random.randint(key_place, (), 0, count) + jnp.arange(length)) % count
+        place, after, log_uniform = chance
+        index = (place + jnp.arange(length)) % count
         before, start = columns.local_scales[index], columns.direction[index]
-        after = jnp.abs(jax.random.cauchy(key_scales, (length,), kind))
         moved = start * (after / before)
         fit = columns.fit + design[:, index] @ (moved - start)
         log_ratio = log_likelihood(fit) - log_likelihood(columns.fit)
-        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        accept = log_uniform < log_ratio
         columns = Columns(
             columns.direction.at[index].set(jnp.where(accept, moved, start)),
             columns.local_scales.at[index].set(jnp.where(accept, after, before)),
@@ -146,8 +145,14 @@ def renewed_columns(
         )
         return (columns, accepted + accept), None
 
+    key_place, key_scales, key_accept = jax.random.split(key, 3)
+    chances = (
+        jax.random.randint(key_place, (proposals,), 0, count),
+        jnp.abs(jax.random.cauchy(key_scales, (proposals, length), kind)),
+        jnp.log(jax.random.uniform(key_accept, (proposals,), kind)),
+    )
     begin = (columns, jnp.zeros((), kind))
-    (columns, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
+    (columns, accepted), _ = jax.lax.scan(propose, begin, chances)
     return columns, accepted / proposals
 
 
@@ -166,15 +171,14 @@ def exchanged_columns(
     """
     kind = columns.direction.dtype
 
-    def propose(carry, key):
+    def propose(carry, chance):
         columns, largest, accepted = carry
-        key_pair, key_accept = jax.random.split(key)
-        rank, pair, sign, log_ratio = _proposed_pair(key_pair, largest, design, partners)
+        rank, pair, sign, log_ratio = _proposed_pair(chance, largest, design, partners)
         scales, start = columns.local_scales[pair], columns.direction[pair]
         moved = sign * start[::-1]
         fit = columns.fit + design[:, pair] @ (moved - start)
         log_ratio = log_ratio + log_likelihood(fit) - log_likelihood(columns.fit)
-        accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
+        accept = chance.log_uniform < log_ratio
         columns = Columns(
             columns.direction.at[pair].set(jnp.where(accept, moved, start)),
             columns.local_scales.at[pair].set(jnp.where(accept, scales[::-1], scales)),
@@ -185,18 +189,35 @@ def exchanged_columns(
 
     _, largest = jax.lax.top_k(columns.local_scales, min(_LARGEST, columns.direction.size))
     begin = (columns, largest, jnp.zeros((), kind))
-    (columns, _, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
+    chances = _Chance.draw(key, proposals, largest.size, partners)
+    (columns, _, accepted), _ = jax.lax.scan(propose, begin, chances)
     return columns, accepted / proposals
 
 
+class _Chance(NamedTuple):
+    """The randomness of proposals, drawn for all at once: a GPU pays for every small program."""
+
+    rank: Int[Array, " proposals"]
+    gumbel: Float[Array, "proposals partners"]
+    log_uniform: Float[Array, " proposals"]
+
+    @classmethod
+    def draw(cls, key: Array, proposals: int, ranks: int, partners: Partners) -> "_Chance":
+        key_rank, key_partner, key_accept = jax.random.split(key, 3)
+        shape, kind = partners.log_probability.shape, partners.log_probability.dtype
+        return cls(
+            jax.random.randint(key_rank, (proposals,), 0, ranks),
+            jax.random.gumbel(key_partner, (proposals, shape[1]), kind),
+            jnp.log(jax.random.uniform(key_accept, (proposals,), kind)),
+        )
+
+
 def _proposed_pair(
-    key: Array, largest: Array, design: Array, partners: Partners
+    chance: _Chance, largest: Array, design: Array, partners: Partners
 ) -> tuple[Array, Array, Array, Array]:
     """A rank, its column and a partner, the sign of their correlation, the log ratio of ways."""
-    key_rank, key_slot = jax.random.split(key)
-    rank = jax.random.randint(key_rank, (), 0, largest.size)
-    first = largest[rank]
-    slot = jax.random.categorical(key_slot, partners.log_probability[first])
+    rank, first = chance.rank, largest[chance.rank]
+    slot = jnp.argmax(partners.log_probability[first] + chance.gumbel)
     second = partners.columns[first, slot]
     there = partners.log_probability[first, slot]
     home = partners.columns[second] == first

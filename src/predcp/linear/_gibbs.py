@@ -47,7 +47,9 @@ class Gibbs(ChainSampler):
 
         def advance(carry: tuple[GibbsState, Partners], *data: Any):
             state, partners = carry
-            sweep = Sweep(model, data, partners, self.exchanges, self.paths)
+            # One column has none to trade with.
+            exchanges = self.exchanges if data[0].shape[1] > 1 else 0
+            sweep = Sweep(model, data, partners, exchanges, self.paths)
 
             def one(state: GibbsState, _: None):
                 state, figures = sweep(state)

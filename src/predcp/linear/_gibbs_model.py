@@ -102,9 +102,14 @@ class GibbsModel:
         """The linear predictor, `tau x . direction + alpha`."""
         return jnp.exp(state.log_tau) * (x @ state.direction) + state.alpha
 
-    def log_likelihood(self, eta: Array, y: Array) -> Array:
-        """Of logistic outcomes."""
-        return jnp.sum(jax.nn.log_sigmoid(jnp.where(y == 1, eta, -eta)))
+    def log_likelihood(self, eta: Array, log_sigma: Array, data: tuple[Any, ...]) -> Array:
+        """Of the outcomes given the linear predictor."""
+        y = data[1]
+        if self.logistic:
+            return jnp.sum(jax.nn.log_sigmoid(jnp.where(y == 1, eta, -eta)))
+        precision = self.precisions(log_sigma, data)
+        white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
+        return jnp.sum(white + 0.5 * jnp.log(precision))
 
     def precisions(self, log_sigma: Array, data: tuple[Any, ...]) -> Float[Array, " rows"]:
         """Of the rows of a normal response."""
@@ -114,15 +119,11 @@ class GibbsModel:
 
     def log_density(self, state: GibbsState, data: tuple[Any, ...]) -> Array:
         """Of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`."""
-        x, y = data[:2]
-        eta = self.logits(state, x)
-        if self.logistic:
-            total = self.log_likelihood(eta, y)
-        else:
-            precision = self.precisions(state.log_sigma, data)
-            white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
-            noise = dist.HalfNormal(1.0).log_prob(jnp.exp(state.log_sigma)) + state.log_sigma
-            total = jnp.sum(white + 0.5 * jnp.log(precision)) + noise
+        x = data[0]
+        total = self.log_likelihood(self.logits(state, x), state.log_sigma, data)
+        if not self.logistic:
+            noise = dist.HalfNormal(1.0).log_prob(jnp.exp(state.log_sigma))
+            total = total + noise + state.log_sigma
         log_scales = jnp.log(state.local_scales)
         total = total + self.log_prior(x, state.local_scales, state.log_sigma)(state.log_tau)
         # The half-Cauchy of a scale, on its logarithm, up to a constant.

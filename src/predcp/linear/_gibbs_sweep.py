@@ -31,6 +31,8 @@ from predcp.linear._slice import slice_sample
 _WIDTH = 2.0
 # Reflections of a path: some for every row, before it is given up.
 _REFLECTIONS = 20
+# Of more columns the half-Cauchys hold their common size in place.
+_FEW_COLUMNS = 64
 # Stretches of columns whose local scales are tried anew in a sweep, all columns about once.
 _STRETCHES = 8
 
@@ -95,11 +97,11 @@ class Sweep(NamedTuple):
         state, now = self._scales(key_scale, state, lambda log_sigma: rows(gram, log_sigma))
         state = self._coefficients(key_beta, state, now)
         state, figures["acceptance_rate"] = self._local_scales(key_local, state)
-        if model.logistic:
-            state, moves = self._columns(key_columns, state)
-            figures |= moves
-            state = self._size(key_size, state)
-        return state, figures
+        state, moves = self._columns(key_columns, state)
+        state = self._size(key_size, state)
+        if x.shape[1] <= _FEW_COLUMNS:
+            state = self._shared_out(jax.random.fold_in(key_size, 1), state)
+        return state, figures | moves
 
     def _logits(
         self, key: Array, state: GibbsState, gram: Array
@@ -225,13 +227,13 @@ class Sweep(NamedTuple):
 
     def _columns(self, key: Array, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
         """Columns that try a new local scale, then columns that trade, without the weights."""
-        x, y = self.data[:2]
+        x = self.data[0]
         key_renew, key_trade, *key_answers = jax.random.split(key, 4)
 
         tau, alpha = jnp.exp(state.log_tau), state.alpha
 
         def log_likelihood(fit: Array) -> Array:
-            return self.model.log_likelihood(tau * fit + alpha, y)
+            return self.model.log_likelihood(tau * fit + alpha, state.log_sigma, self.data)
 
         def answered(key: Array, state: GibbsState, moved: Columns) -> tuple[GibbsState, Array]:
             scales, accept = self._answered(key, state, moved.local_scales)
@@ -257,15 +259,34 @@ class Sweep(NamedTuple):
         Separable rows leave the size of the logits to the tail of the prior, where the weights
         would hold each step to a small fraction of it.
         """
-        x, y = self.data[:2]
+        x = self.data[0]
         fit = x @ state.direction
         log_prior = self.model.log_prior(x, state.local_scales, state.log_sigma)
 
         def log_density(log_tau: Array) -> Array:
             eta = jnp.exp(log_tau) * fit + state.alpha
-            return self.model.log_likelihood(eta, y) + log_prior(log_tau)
+            likelihood = self.model.log_likelihood(eta, state.log_sigma, self.data)
+            return likelihood + log_prior(log_tau)
 
         return state._replace(log_tau=slice_sample(key, log_density, state.log_tau, _WIDTH))
+
+    def _shared_out(self, key: Array, state: GibbsState) -> GibbsState:
+        """tau against all local scales, coefficients as they are: what few columns leave open."""
+        x = self.data[0]
+        log_scales = jnp.log(state.local_scales)
+
+        def log_density(shift: Array) -> Array:
+            moved = log_scales - shift
+            log_prior = self.model.log_prior(x, jnp.exp(moved), state.log_sigma)
+            half_cauchys = -jnp.sum(jnp.logaddexp(moved, -moved))
+            return log_prior(state.log_tau + shift) + half_cauchys
+
+        shift = slice_sample(key, log_density, jnp.zeros((), x.dtype), _WIDTH)
+        return state._replace(
+            log_tau=state.log_tau + shift,
+            local_scales=state.local_scales * jnp.exp(-shift),
+            direction=state.direction * jnp.exp(-shift),
+        )
 
 
 def _gram(x: Array, local_scales: Array) -> Float[Array, "rows rows"]:

@@ -42,8 +42,8 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     for split, cell in zip(splits, cells):
         if split.train.task != "binary":
             raise ValueError(f"logistic needs two classes, {cell.data} is {split.train.task}")
-    # In double precision, as Stan: separable rows and heavy tails use the whole range.
-    with enable_x64(True):
+    # Double precision, as in Stan, unless told: separable rows and heavy tails use its range.
+    with enable_x64(_is_double(cells[0])):
         draws = _sample(cells[0], splits)
     return [_result(*pair, context.keep_posterior) for pair in zip(draws, splits)]
 
@@ -74,6 +74,13 @@ def _sample(cell: Cell, splits: Sequence[Split]) -> list[Draws]:
     return method.sample(target)
 
 
+def _is_double(cell: Cell) -> bool:
+    precision = cell.settings.get("precision", "double")
+    if precision not in ("single", "double"):
+        raise ValueError(f"precision must be 'single' or 'double', got {precision!r}")
+    return precision == "double"
+
+
 # By the name of a cell's inference; the paper's column `mcmc` is sampled as fast as may be.
 _SAMPLERS: dict[str, type[ChainSampler]] = {
     "mcmc": Gibbs,
@@ -86,7 +93,7 @@ _SAMPLERS: dict[str, type[ChainSampler]] = {
 def inference(cell: Cell) -> ChainSampler | MeanField:
     """What a cell's `inference` and settings ask for."""
     settings: dict[str, Any] = dict(cell.settings)
-    for name in ("complexity_draws", "intercept", "target", "missing", "sha256"):
+    for name in ("complexity_draws", "intercept", "precision", "target", "missing", "sha256"):
         settings.pop(name, None)
     if cell.inference in _SAMPLERS:
         return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_logits",), **settings)
