@@ -59,48 +59,40 @@ def flipout(
         normals(source.take(network.rows, width)), normals(source.take(width, network.outputs))
     )
     body, head = (
-        jnp.stack([mu, jnp.sqrt(jax.nn.softplus(s)) * (quirk + (1.0 - quirk) * noise)])
-        for mu, s, noise in zip(posterior.mean, posterior.spread, raw)
+        jnp.sqrt(jax.nn.softplus(spread)) * (quirk + (1.0 - quirk) * noise)
+        for spread, noise in zip(posterior.spread, raw)
     )
     hidden_bits = source.take(layers, 2, samples, words, width)
-    high = 2.0 + 2.0 * quirk
+    high = 1.0 + 2.0 * quirk
 
-    def signs(bits: Array) -> Array:
-        flat = coins(bits, points).reshape(samples * points, -1)
-        return high * flat - 1.0
+    def signed(rows, bits):
+        tossed = coins(bits, points).reshape(samples * points, -1)
+        return jnp.where(tossed, high * rows, -rows)
 
-    def flipped(rows, matrices, before, after, bias):
-        # Mean and noise in one product: fewer and larger kernels.
-        both = jnp.stack([rows, rows * signs(before)])
-        mean, noise = jnp.einsum("zni,zio->zno", both, matrices)
-        return mean + noise * signs(after) + bias
+    def flipped(rows, matrix, before, after):
+        return signed(signed(rows, before) @ matrix, after)
 
     def layer(hidden, parameters):
-        matrices, bits, bias = parameters
+        mean, noise, bits, bias = parameters
         inner = network.normalized(hidden)
-        rise = jax.nn.relu(flipped(inner, matrices, bits[0], bits[1], bias))
+        rise = jax.nn.relu(inner @ mean + flipped(inner, noise, bits[0], bits[1]) + bias)
         return hidden + rise if network.residual else rise
 
     biases = posterior.biases
+    first_mean, hidden_mean = network.split(posterior.mean.body)
+    first_noise, hidden_noise = network.split(body)
+    # The means act alike on every sample: one product for all of them.
+    mean = x @ first_mean + biases.hidden[0]
     rows = jnp.broadcast_to(x, (samples, *x.shape)).reshape(samples * points, -1)
-    first = jax.nn.relu(
-        flipped(
-            rows,
-            body[:, : network.inputs],
-            source.take(samples, words, network.inputs),
-            source.take(samples, words, width),
-            biases.hidden[0],
-        )
+    noise = flipped(
+        rows, first_noise, source.take(samples, words, network.inputs), source.take(samples, words, width)
     )
-    matrices = jnp.moveaxis(body[:, network.inputs :].reshape(2, layers, width, width), 0, 1)
-    top = network.through(layer, first, (matrices, hidden_bits, biases.hidden[1:]))
-    outputs = flipped(
-        top,
-        head,
-        source.take(samples, words, width),
-        source.take(samples, words, network.outputs),
-        biases.output,
+    first = jax.nn.relu(mean + noise.reshape(samples, points, width)).reshape(-1, width)
+    top = network.through(
+        layer, first, (hidden_mean, hidden_noise, hidden_bits, biases.hidden[1:])
     )
+    before, after = source.take(samples, words, width), source.take(samples, words, network.outputs)
+    outputs = top @ posterior.mean.head + flipped(top, head, before, after) + biases.output
     return Pass(
         outputs.reshape(samples, points, -1), first, network.split(raw.body)[1][None]
     )
