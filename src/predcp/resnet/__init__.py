@@ -19,11 +19,16 @@ from predcp.resnet._scale_priors import (
 
 if TYPE_CHECKING:
     from predcp.resnet._classifier import ResNetClassifier
+    from predcp.resnet._depth_picture import depth_picture, depth_table
+    from predcp.resnet._nuts import NutsDraws, network_program, sample_posterior
+    from predcp.resnet._prior_functions import plot_prior_functions, prior_functions
     from predcp.resnet._regressor import ResNetRegressor
     from predcp.resnet._report import LayerReport
+    from predcp.resnet._training import Data
 
 __all__ = [
     "Biases",
+    "Data",
     "Evidence",
     "FixedScale",
     "HalfCauchyScale",
@@ -32,6 +37,7 @@ __all__ = [
     "LayerReport",
     "Model",
     "Network",
+    "NutsDraws",
     "Objective",
     "Posterior",
     "Predictive",
@@ -42,13 +48,27 @@ __all__ = [
     "Weights",
     "as_preset",
     "as_scale_prior",
+    "depth_picture",
+    "depth_table",
+    "network_program",
+    "plot_prior_functions",
+    "prior_functions",
+    "sample_posterior",
 ]
 
-# They need scikit-learn or optax, the network and its priors do not.
+# They need scikit-learn, optax or matplotlib; the network and its priors do not.
 _LATE = {
+    "Data": "_training",
     "LayerReport": "_report",
+    "NutsDraws": "_nuts",
     "ResNetClassifier": "_classifier",
     "ResNetRegressor": "_regressor",
+    "depth_picture": "_depth_picture",
+    "depth_table": "_depth_picture",
+    "network_program": "_nuts",
+    "plot_prior_functions": "_prior_functions",
+    "prior_functions": "_prior_functions",
+    "sample_posterior": "_nuts",
 }
 
 

@@ -49,7 +49,11 @@ def read(path: str | os.PathLike[str], name: str, like: Any) -> tuple[Any, dict[
             f"{path} is a checkpoint of another fit (other data, settings or seed); "
             "remove it, or give this fit another file"
         )
-    leaves = [jnp.asarray(saved.arrays[key]) for key in sorted(saved.arrays)]
+    # A file has no arrays without axes; the structure knows which had none.
+    leaves = [
+        jnp.asarray(saved.arrays[key].reshape(()) if np.ndim(leaf) == 0 else saved.arrays[key])
+        for key, leaf in zip(sorted(saved.arrays), jax.tree.leaves(like), strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), dict(saved.config["notes"])
 
 

@@ -80,7 +80,8 @@ class ResNetClassifier(ClassifierMixin, ResNet):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        shares = self.predict_proba(X)
+        return self.classes_[np.argmax(shares, axis=1)]
 
     def sample_predictions(
         self, X: Any, samples: int = 100

@@ -16,7 +16,7 @@ from predcp._saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
 from predcp.linear._progress import shown
 from predcp.resnet._fit import Fitted, Stopping, fit
-from predcp.resnet._layers import layer_program
+from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
 from predcp.resnet._objective import ESTIMATORS, Model, Objective, log_precision
 from predcp.resnet._posterior import Posterior, start
@@ -247,10 +247,11 @@ class ResNet(BaseEstimator):
         # The prior has done its work: predictions need the network and the noise alone.
         model.model_ = Model(network, (as_scale_prior("fixed"),), None, values["precision"])
         like = start(jax.random.key(0), network)
-        leaves = [arrays[f"posterior.{n}"] for n in range(len(jax.tree.leaves(like)))]
+        leaves = [
+            arrays[f"posterior.{n}"].reshape(leaf.shape)
+            for n, leaf in enumerate(jax.tree.leaves(like))
+        ]
         model.posterior_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
-        from predcp.resnet._layers import LayerFigures
-
         model.layers_ = LayerFigures(*(arrays[f"layers.{n}"] for n in LayerFigures._fields))
         model.history_ = arrays["history"]
         model.n_iter_ = int(model.history_[-1, 0])

@@ -31,6 +31,7 @@ class Objective(NamedTuple):
     - `flips`: 1 for the public code's flipout.
     - `updates`: 1 for its closed-form scales, which divide by lambda where lambda^2 belongs.
     - `slopes`: 1 for gradients through the scales, as its automatic differentiation takes them.
+    - `warmup`: epochs over which `kl_weight` rises to its value; 0 for none.
     """
 
     choice: int | Array = 0
@@ -38,6 +39,12 @@ class Objective(NamedTuple):
     flips: float | Array = 0.0
     updates: float | Array = 0.0
     slopes: float | Array = 0.0
+    warmup: float | Array = 0.0
+
+    def at(self, epoch: Array) -> "Objective":
+        """In the given epoch."""
+        share = (epoch + 1.0) / jnp.maximum(jnp.asarray(self.warmup, jnp.float32), 1.0)
+        return self._replace(kl_weight=self.kl_weight * jnp.minimum(share, 1.0))
 
 
 @dataclass(frozen=True)

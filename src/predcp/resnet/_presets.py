@@ -15,6 +15,8 @@ class Preset:
     - `averaged`: the divergence is averaged over the weights instead of summed, and set against
         the mean log likelihood: a tempered objective.
     - `flips`, `updates`, `slopes`: as in the public code, see `Objective`.
+    - `warmup`: epochs over which the weight of the divergence rises. Heavy-tailed row scales follow
+        the weights down to nothing before they have learnt anything; this gives them time.
     """
 
     kl_weight: float = 1.0
@@ -22,6 +24,14 @@ class Preset:
     flips: bool = False
     updates: bool = False
     slopes: bool = False
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.kl_weight >= 0.0 or self.warmup < 0:
+            raise ValueError(
+                f"kl_weight and warmup must not be negative, got {self.kl_weight!r} and "
+                f"{self.warmup!r}"
+            )
 
     def objective(self, network: Network, rows: int, choice: int = 0) -> Objective:
         """For a fit to so many rows."""
@@ -32,6 +42,7 @@ class Preset:
             float(self.flips),
             float(self.updates),
             float(self.slopes),
+            float(self.warmup),
         )
 
 

@@ -104,7 +104,8 @@ class ResNetRegressor(RegressorMixin, ResNet):
 
     def sample_predictions(self, X: Any, samples: int = 100) -> Float[np.ndarray, "samples points"]:
         """Draws of the regression function at the rows of `X`, without noise."""
-        return self.target_.inverse(self._function_draws(X, samples)[..., 0])
+        draws = self._function_draws(X, samples)
+        return self.target_.inverse(draws[..., 0])
 
     @property
     def noise_std_(self) -> float:

@@ -22,6 +22,10 @@ from predcp.resnet._branch import branch_moments
 from predcp.resnet._network import Network
 
 
+# Added to hidden states, far below their own size and above nothing.
+_TRACE = 1e-7
+
+
 class Setting(NamedTuple):
     """What a complexity prior looks at; no gradient flows through any of it.
 
@@ -186,7 +190,9 @@ class Predictive(_Complexity):
     ) -> Float[Array, " layers"]:
         """`log kappa` of every layer."""
         if network.layers == 1 and setting.precision is not None:
-            return log_tau + jnp.log(0.5 * setting.precision * _second(network, setting))
+            second = 0.5 * setting.precision * _second(network, setting)
+            # Where every unit is off no layer can change anything: a kappa of nearly nothing.
+            return log_tau + jnp.log(jnp.maximum(second, jnp.finfo(second.dtype).tiny))
         complexity = depth_complexity(network, setting)
         return complexity.log_value_and_elasticity(log_tau)[0]
 
@@ -218,10 +224,13 @@ class Evidence(_Complexity):
         moments = branch_moments(
             hidden, setting.row_variances[0], setting.head_mean, setting.head_variance
         )
-        power = jnp.where(moments.power > 0.0, moments.power, jnp.finfo(hidden.dtype).tiny)
-        log_unit = log_tau + jnp.log(setting.precision) + jnp.log(power)
-        shift = log_unit[:, None] + jnp.log(moments.mean_squared)
-        spread = log_unit[:, None] + jnp.log(moments.variance)
+        least = jnp.finfo(hidden.dtype).tiny
+        log_power, log_shift, log_spread = (
+            jnp.log(jnp.maximum(part, least)) for part in moments
+        )
+        log_unit = log_tau + jnp.log(setting.precision) + log_power
+        shift = log_unit[:, None] + log_shift
+        spread = log_unit[:, None] + log_spread
         value = jnp.logaddexp(shift, log_minus_log1p(spread))
         slope = jnp.logaddexp(shift, 2.0 * spread - jax.nn.softplus(spread))
         total = jax.nn.logsumexp(value)
@@ -240,6 +249,8 @@ def _second(network: Network, setting: Setting) -> Float[Array, ""]:
 
 def depth_complexity(network: Network, setting: Setting) -> DepthComplexity:
     """The core's map for this network, its draws scaled row by row."""
+    # Where every unit is off D would be constant: a trace of a signal keeps it a map.
+    trace = _TRACE * jnp.linspace(0.5, 1.0, network.width, dtype=setting.hidden.dtype)
     weights = setting.draws() * jnp.sqrt(setting.row_variances)[:, :, None]
     if setting.precision is None:
         likelihood = _classes
@@ -250,7 +261,7 @@ def depth_complexity(network: Network, setting: Setting) -> DepthComplexity:
             return dist.Normal(outputs, noise).to_event(1)
 
     return DepthComplexity(
-        setting.hidden,
+        setting.hidden + trace,
         weights,
         setting.head_mean,
         likelihood,

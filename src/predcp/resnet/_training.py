@@ -131,21 +131,23 @@ def _advance(
     order_key, step_key = _stream(state.seed, _ORDER), _stream(state.seed, _STEPS)
     gradient = jax.grad(loss, has_aux=True)
 
-    def step(carry, inputs):
+    def step(now, carry, inputs):
         posterior, optimiser = carry
         chosen, number = inputs
         key = jax.random.fold_in(step_key, number)
-        slope, terms = gradient(posterior, model, objective, data.x[chosen], data.y[chosen], key)
+        slope, terms = gradient(posterior, model, now, data.x[chosen], data.y[chosen], key)
         updates, optimiser = transformation.update(slope, optimiser)
         posterior = optax.apply_updates(posterior, updates)
-        return (_with_scales(model, objective, posterior, terms), optimiser), _parts(terms)
+        return (_with_scales(model, now, posterior, terms), optimiser), _parts(terms)
 
     def epoch(_, state):
         bits = jax.random.bits(jax.random.fold_in(order_key, state.epoch), (rows,), jnp.uint32)
         order = jnp.argsort(bits)[: steps * size].reshape(steps, size)
         numbers = state.epoch * steps + jnp.arange(steps)
         (posterior, optimiser), parts = lax.scan(
-            step, (state.posterior, state.optimiser), (order, numbers)
+            partial(step, objective.at(state.epoch)),
+            (state.posterior, state.optimiser),
+            (order, numbers),
         )
         return State(posterior, optimiser, state.seed, state.epoch + 1, jnp.mean(parts, axis=0))
 

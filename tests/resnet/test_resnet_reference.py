@@ -1,0 +1,175 @@
+"""NUTS as a reference, functions from the prior, the depth experiment's picture, devices."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import predcp
+from predcp.experiments import Cell, Store, run
+from predcp.resnet import (
+    Data,
+    Model,
+    Network,
+    Preset,
+    as_scale_prior,
+    depth_picture,
+    depth_table,
+    plot_prior_functions,
+    prior_functions,
+    sample_posterior,
+)
+from predcp.resnet._fit import fit
+from predcp.resnet._predictive import predictor
+from predcp.resnet._rows import ROWS
+from predcp.resnet._training import Optimiser, seed_words
+
+plt.switch_backend("Agg")
+
+
+def curve(rows=25, seed=0):
+    generator = np.random.default_rng(seed)
+    x = np.linspace(-1.5, 1.5, rows)[:, None]
+    y = np.tanh(2.0 * x[:, 0]) + 0.2 * generator.standard_normal(rows)
+    return Data(jnp.asarray(x), jnp.asarray(y))
+
+
+def test_nuts_and_the_variational_posterior_predict_alike():
+    network = Network(1, 4, 1)
+    model = Model(network, (as_scale_prior("predcp"),), ROWS, precision=25.0)
+    data = curve()
+    draws = sample_posterior(model, data, warmup=150, draws=150, chains=2)
+    assert draws.log_tau.shape == (300, 1) and draws.divergences < 0.2
+    assert np.isfinite(draws.rhat)
+    reference = np.asarray(draws.outputs(network, data.x))[..., 0]
+    single = Data(*(part.astype(jnp.float32) for part in data))
+    fitted = fit(model, Optimiser(1e-2), single, Preset().objective(network, 25), 600, 25, 0)
+    outputs = np.asarray(
+        predictor(network, 200, many=False)(fitted.posterior, single.x, seed_words(0), 0.0)
+    )[..., 0]
+    # Mean-field means are close, and no wider than the noise of the data.
+    assert np.sqrt(np.mean((outputs.mean(0) - reference.mean(0)) ** 2)) < 0.2
+    assert np.sqrt(np.mean((reference.mean(0) - np.tanh(2.0 * data.x[:, 0])) ** 2)) < 0.15
+
+
+def test_nuts_without_data_is_the_prior():
+    network = Network(1, 2, 1)
+    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=1e-6)
+    data = Data(jnp.zeros((1, 1)), jnp.zeros(1))
+    draws = sample_posterior(model, data, warmup=300, draws=1500, chains=2)
+    # tau ~ IG(3, 3): mean 1.5, median of 1/tau that of a gamma(3) over 3.
+    median = float(np.exp(np.median(draws.log_tau)))
+    assert median == pytest.approx(3.0 / 2.674, rel=0.12)
+
+
+@pytest.mark.parametrize("name", ["half-cauchy", "horseshoe", "fixed", "ecp"])
+@pytest.mark.long
+def test_nuts_runs_under_every_prior(name):
+    prior = as_scale_prior(name)
+    model = Model(Network(1, 3, 1), (prior,), ROWS, precision=None)
+    draws = sample_posterior(model, curve(), warmup=200, draws=200, chains=2)
+    assert np.isfinite(np.asarray(draws.log_tau)).all()
+    assert np.isfinite(np.asarray(draws.log_precision)).all()
+
+
+def test_nuts_is_for_small_networks():
+    model = Model(Network(1, 50, 1), (as_scale_prior("predcp"),), ROWS)
+    with pytest.raises(ValueError, match="at most 2000 weights"):
+        sample_posterior(model, curve())
+
+
+GRID = np.linspace(-3.0, 3.0, 30)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_prior_on_no_complexity_gives_the_reference(residual):
+    nearly_none = predcp.LogCauchy(0.01, loc=-60.0)
+    deep = prior_functions("predcp", 4, GRID, residual, functions=2, pi=nearly_none)
+    if residual:
+        shallow = prior_functions(
+            "predcp", 1, GRID, residual, functions=2, pi=predcp.LogCauchy(0.01, loc=-60.0)
+        )
+        # The first layer's weights are the same draws whatever lies above.
+        np.testing.assert_allclose(deep, shallow, atol=1e-10)
+        assert np.abs(deep).max() > 0.1
+    else:
+        assert np.abs(deep).max() < 1e-10
+
+
+@pytest.mark.parametrize("prior", ["normal", "horseshoe", "predcp"])
+def test_25_layers_stay_in_floating_point(prior):
+    drawn = prior_functions(prior, 25, GRID, functions=3, width=20)
+    assert drawn.shape == (3, 30) and np.isfinite(drawn).all()
+    assert len(np.unique(drawn[:, 0])) == 3
+    np.testing.assert_array_equal(
+        drawn, prior_functions(prior, 25, GRID, functions=3, width=20)
+    )
+
+
+def test_the_picture_of_prior_functions():
+    figure = plot_prior_functions((2,), x=GRID, functions=2, width=10)
+    assert len(figure.axes) == 3 and all(len(ax.lines) == 2 for ax in figure.axes)
+    with pytest.raises(ValueError, match="prior must be one of"):
+        prior_functions("cauchy", 2, GRID)
+    with pytest.raises(ValueError, match="x must be finite"):
+        prior_functions("normal", 2, np.zeros((2, 2)))
+
+
+def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
+    settings = {"width": 4, "epochs": 1, "samples": 1, "prediction_samples": 4, "batch": 200}
+    cells = [
+        Cell("diabetes", "resnet", prior, "vi", split, settings=settings | {"layers": layers})
+        for prior in ("inverse-gamma", "fixed-1")
+        for layers in (1, 2)
+        for split in range(2)
+    ]
+    store = Store(tmp_path, "depth")
+    with pytest.raises(LookupError, match="no cells with a depth"):
+        depth_table(store)
+    run("depth", cells, tmp_path, engine="batch")
+    table = depth_table(store)
+    assert len(table) == 4 and set(table["layers"]) == {1, 2} and (table["splits"] == 2).all()
+    assert (table["live_layers"] <= table["layers"]).all()
+    figure = depth_picture(store)
+    assert len(figure.axes) == 2
+
+
+_SHARDED = """
+import sys, numpy as np, jax
+from predcp.experiments import Cell, Context
+from predcp.resnet.cell import run_many
+assert jax.device_count() == int(sys.argv[1])
+settings = {"width": 5, "epochs": 2, "samples": 2, "prediction_samples": 8, "batch": 64}
+cells = [Cell("diabetes", "resnet", prior, "vi", split, settings=settings)
+         for prior in ("inverse-gamma", "predcp") for split in range(5)]
+for result in run_many(cells, Context()):
+    print(*(float(v).hex() for v in result.metrics["test"].values()))
+"""
+
+
+def test_eight_devices_give_the_result_of_one():
+    found = []
+    for devices in (1, 8):
+        environment = os.environ | {
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
+            "--xla_backend_optimization_level=0",
+            "JAX_PLATFORMS": "cpu",
+            "PYTHONPATH": str(Path(predcp.__file__).parents[1]),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", _SHARDED, str(devices)],
+            env=environment, capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found.append([[float.fromhex(v) for v in line.split()] for line in done.stdout.split("\n")])
+    one, eight = (np.array([row for row in rows if row]) for rows in found)
+    assert one.shape == (10, 5)
+    # Batched products may add in another order on fewer fits.
+    np.testing.assert_allclose(eight, one, rtol=1e-4, atol=1e-5)
+    assert len(jax.devices()) >= 1
