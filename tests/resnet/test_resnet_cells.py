@@ -26,19 +26,13 @@ def test_the_whole_grid_of_a_data_set_is_one_program(tmp_path):
     notes = []
 
     class Heard:
-        def start(self, *_):
+        def start(self, *_, **__):
             pass
 
-        started = ended = start
-
-        def ended(self, *_, **__):
-            pass
+        started = ended = close = start
 
         def note(self, words):
             notes.append(words)
-
-        def close(self):
-            pass
 
     tally = run("grid", cells, tmp_path, engine="batch", progress=Heard())
     assert (tally.finished, tally.failed) == (12, 0)
@@ -50,8 +44,9 @@ def test_the_whole_grid_of_a_data_set_is_one_program(tmp_path):
     for name in ("tau", "acting_scale", "kappa", "kl", "mean_size", "effect"):
         assert np.isfinite(figures[f"layer1_{name}"])
     # Fits of different priors and objectives differ, and the same cell alone is the same fit.
-    values = {record.cell: dict((m, v) for p, m, v in record.metrics if p == "test")
-              for record in records}
+    values = {
+        record.cell: dict((m, v) for p, m, v in record.metrics if p == "test") for record in records
+    }
     assert len({scores["rmse"] for scores in values.values()}) == 12
     (alone,) = run_many([cells[-1]], Context())
     assert alone.metrics["test"]["rmse"] == pytest.approx(values[cells[-1]]["rmse"], rel=1e-4)
@@ -88,8 +83,9 @@ def test_regression_scores_against_their_definitions():
     assert found["mae"] == pytest.approx(np.mean([np.abs(y - row).mean() for row in outputs]))
     density = stats.norm.pdf(y, outputs, noise).mean(0)
     assert found["log_likelihood"] == pytest.approx(np.log(density).mean())
-    low, high = (np.array([_quantile(outputs[:, n], noise, q) for n in range(50)])
-                 for q in (0.05, 0.95))
+    low, high = (
+        np.array([_quantile(outputs[:, n], noise, q) for n in range(50)]) for q in (0.05, 0.95)
+    )
     assert found["coverage_90"] == pytest.approx(np.mean((low < y) & (y < high)))
 
 

@@ -35,8 +35,11 @@ def test_scikit_learn_contract(estimator, check):
 
 @pytest.mark.long
 @parametrize_with_checks(
-    [kind(prior, **QUICK) for kind in (ResNetRegressor, ResNetClassifier)
-     for prior in ("predcp", "inverse-gamma")]
+    [
+        kind(prior, **QUICK)
+        for kind in (ResNetRegressor, ResNetClassifier)
+        for prior in ("predcp", "inverse-gamma")
+    ]
 )
 def test_scikit_learn_contract_of_deeper_networks(estimator, check):
     check(estimator)
@@ -59,8 +62,15 @@ LONGER = QUICK | {"width": 20, "epochs": 200, "batch_size": 40, "learning_rate":
 
 @pytest.mark.parametrize(
     "prior",
-    ["predcp", "ecp", "inverse-gamma", "half-cauchy", "horseshoe", "fixed-0.1",
-     predcp.Exponential(1.0)],
+    [
+        "predcp",
+        "ecp",
+        "inverse-gamma",
+        "half-cauchy",
+        "horseshoe",
+        "fixed-0.1",
+        predcp.Exponential(1.0),
+    ],
     ids=str,
 )
 def test_every_prior_finds_the_signal(prior):

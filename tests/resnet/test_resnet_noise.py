@@ -64,7 +64,9 @@ def test_every_estimator_has_the_moments_of_the_posterior(residual, normalize, l
     count = 8000
     keys = jax.random.split(jax.random.key(3), count)
     found = {
-        "draws": jax.vmap(lambda key: network.apply(draw(key, posterior), posterior.biases, x))(keys),
+        "draws": jax.vmap(lambda key: network.apply(draw(key, posterior), posterior.biases, x))(
+            keys
+        ),
         "flipout": jax.vmap(lambda key: flipout(network, posterior, x, 1, key).outputs[0])(keys),
         "local": jax.vmap(lambda key: local(network, posterior, x, 1, key).outputs[0])(keys),
     }

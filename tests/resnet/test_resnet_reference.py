@@ -107,9 +107,7 @@ def test_25_layers_stay_in_floating_point(prior):
     drawn = prior_functions(prior, 25, GRID, functions=3, width=20)
     assert drawn.shape == (3, 30) and np.isfinite(drawn).all()
     assert len(np.unique(drawn[:, 0])) == 3
-    np.testing.assert_array_equal(
-        drawn, prior_functions(prior, 25, GRID, functions=3, width=20)
-    )
+    np.testing.assert_array_equal(drawn, prior_functions(prior, 25, GRID, functions=3, width=20))
 
 
 def test_the_picture_of_prior_functions():
@@ -164,7 +162,10 @@ def test_eight_devices_give_the_result_of_one():
         }
         done = subprocess.run(
             [sys.executable, "-c", _SHARDED, str(devices)],
-            env=environment, capture_output=True, text=True, check=False,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         found.append([[float.fromhex(v) for v in line.split()] for line in done.stdout.split("\n")])

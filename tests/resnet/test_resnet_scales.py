@@ -42,7 +42,9 @@ def log_joint(prior, log_tau, moment):
 def test_closed_forms_are_maxima(prior, moment):
     found = float(prior.closed_form(jnp.asarray([moment]), COUNT)[0])
     best = optimize.minimize_scalar(
-        lambda u: -log_joint(prior, u, moment), bounds=(-25.0, 15.0), method="bounded",
+        lambda u: -log_joint(prior, u, moment),
+        bounds=(-25.0, 15.0),
+        method="bounded",
         options={"xatol": 1e-10},
     )
     assert found == pytest.approx(best.x, abs=2e-5)
@@ -208,9 +210,7 @@ def test_em_is_a_coordinate_ascent():
 
     def value(scales):
         body, head = divergences(model, posterior, scales)
-        rows = sum(
-            float(ROWS.log_density(None, part, None)) for part in (scales.body, scales.head)
-        )
+        rows = sum(float(ROWS.log_density(None, part, None)) for part in (scales.body, scales.head))
         taus = float(InverseGamma().log_density(None, scales.log_tau, None))
         return rows + taus - float(body.sum() + head.sum())
 
@@ -244,7 +244,11 @@ def test_names_of_priors():
     for bad in ("fixed-x", "gamma", 3, "fixed--1"):
         with pytest.raises(ValueError, match="scale_prior must be one of"):
             as_scale_prior(bad)
-    for make in (lambda: FixedScale(0.0), lambda: InverseGamma(-1.0), lambda: HalfCauchyScale(np.inf)):
+    for make in (
+        lambda: FixedScale(0.0),
+        lambda: InverseGamma(-1.0),
+        lambda: HalfCauchyScale(np.inf),
+    ):
         with pytest.raises(ValueError, match="must be positive and finite"):
             make()
     with pytest.raises(ValueError, match="pi must be a prior on a divergence"):

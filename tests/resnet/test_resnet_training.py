@@ -7,11 +7,13 @@ import optax
 import pytest
 
 from predcp.resnet import Model, Network, Objective, Preset, as_preset, as_scale_prior
+from predcp.resnet._branch import branch_moments
 from predcp.resnet._checkpoint import CheckpointError
 from predcp.resnet._fit import Stopping, fit
-from predcp.resnet._objective import loss
+from predcp.resnet._objective import expectation_step, loss
 from predcp.resnet._posterior import start
 from predcp.resnet._rows import ROWS
+from predcp.resnet._stochastic import flipout
 from predcp.resnet._training import Data, Optimiser, programs, seed_words, steps_of
 
 NETWORK = Network(2, 6, 1)
@@ -31,9 +33,7 @@ def model(*priors, **options):
 
 
 def leaves_equal(one, other):
-    assert all(
-        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other))
-    )
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other)))
 
 
 def trained(description, epochs=6, batch=16, seed=3, **options):
@@ -109,8 +109,13 @@ def test_many_fits_in_one_program_are_those_of_single_ones():
     state = program.advance(state, stacked, objective, 5)
     for number, (name, preset) in enumerate(zip(names, presets)):
         alone = fit(
-            model(name), Optimiser(), data(), as_preset(preset).objective(NETWORK, ROWS_COUNT),
-            5, 16, 3,
+            model(name),
+            Optimiser(),
+            data(),
+            as_preset(preset).objective(NETWORK, ROWS_COUNT),
+            5,
+            16,
+            3,
         )
         together = jax.tree.map(lambda leaf, n=number: leaf[n], state.posterior)
         for ours, theirs in zip(jax.tree.leaves(together), jax.tree.leaves(alone.posterior)):
@@ -126,67 +131,53 @@ def test_repeated_fits_compile_once():
     assert programs(description, Optimiser(), 16, many=False).advance._cache_size() == 1
 
 
-@pytest.mark.parametrize("name", ["predcp", "inverse-gamma", "ecp"])
-def test_gradients_are_those_of_the_objective(name):
-    description, objective = model(name), Objective(0, 1.0 / ROWS_COUNT)
-    posterior = start(jax.random.key(0), NETWORK)
-    batch = data(16)
-    key = jax.random.key(5)
+def slopes(name, objective=None):
+    description = model(name)
+    objective = objective or Objective(0, 1.0 / ROWS_COUNT)
+    posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
 
     def value(posterior):
         return loss(posterior, description, objective, batch.x, batch.y, key)[0]
 
-    slope = jax.grad(value)(posterior)
-    direction = jax.tree.map(jnp.ones_like, posterior)
-    if name == "inverse-gamma":
-        # Closed-form scales are held still in the gradient: move what they do not depend on.
-        direction = jax.tree.map(jnp.zeros_like, posterior)._replace(
-            biases=jax.tree.map(jnp.ones_like, posterior.biases)
-        )
-    else:
-        # The row scales are held still too: move the layer scale and the biases only.
-        direction = jax.tree.map(jnp.zeros_like, posterior)._replace(
-            log_tau=jnp.ones_like(posterior.log_tau),
-        )
-    # Exact for the layer scale given the row scales, which depend on the scale carried over.
-    def along(step):
-        moved = jax.tree.map(lambda p, d: p + step * d, posterior, direction)
-        if name == "inverse-gamma":
-            return value(moved)
-        from predcp.resnet._objective import divergences, expectation_step
+    return posterior, value, jax.grad(value)(posterior)
 
-        scales = expectation_step(description, posterior, objective)._replace(
-            log_tau=moved.log_tau
-        )
-        body, head = divergences(description, posterior, scales)
-        base, terms = loss(posterior, description, objective, batch.x, batch.y, key)
-        prior = description.priors[0]
-        density = prior.log_density(NETWORK, moved.log_tau, _setting(description, posterior, scales,
-                                                                     batch, key))
-        return objective.kl_weight * (body.sum() + head.sum() - density)
 
+def test_gradients_of_the_biases_are_those_of_the_objective():
+    # A complexity prior looks at the hidden states too, and passes no gradient back to them.
+    posterior, value, slope = slopes("fixed")
     step = 1e-2
-    numeric = float(along(step) - along(-step)) / (2 * step)
-    exact = float(
-        sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(slope), jax.tree.leaves(direction)))
-    )
-    assert exact == pytest.approx(numeric, rel=2e-2, abs=1e-4)
+
+    def moved(size):
+        biases = jax.tree.map(lambda leaf: leaf + size, posterior.biases)
+        return float(value(posterior._replace(biases=biases)))
+
+    exact = float(sum(leaf.sum() for leaf in jax.tree.leaves(slope.biases)))
+    assert exact == pytest.approx((moved(step) - moved(-step)) / (2.0 * step), rel=1e-2)
 
 
-def _setting(description, posterior, scales, batch, key):
-    from predcp.resnet._posterior import variance
-    from predcp.resnet._scale_priors import Setting
-    from predcp.resnet._stochastic import flipout
+def test_one_gradient_step_of_tau_is_that_of_its_log_posterior():
+    _, _, slope = slopes("predcp")
+    description, objective = model("predcp"), Objective(0, 1.0 / ROWS_COUNT)
+    posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
+    scales = expectation_step(description, posterior, objective)
+    hidden = flipout(NETWORK, posterior, batch.x, description.samples, key).hidden
+    rows = np.exp(np.asarray(NETWORK.by_layer(scales.body)))[0]
+    moments = np.asarray(posterior.mean.body**2 + jax.nn.softplus(posterior.spread.body))[2:]
+    head = posterior.mean.head
+    second = branch_moments(hidden, rows, head, jax.nn.softplus(posterior.spread.head)).second()
+    # log kappa = log tau + log c, tau = 1, and d/du of
+    # -n u / 2 - sum(m / lambda^2) e^-u / 2 + log pi(log kappa) - u.
+    kappa = np.log(0.5 * 20.0 * float(second))
+    by_hand = -18.0 + 0.5 * (moments.sum(1) / rows).sum() - 2.0 * kappa / (1 + kappa**2) - 1.0
+    assert float(slope.log_tau[0]) == pytest.approx(-by_hand / ROWS_COUNT, rel=1e-4)
 
-    passed = flipout(NETWORK, posterior, batch.x, description.samples, key)
-    return Setting(
-        passed.hidden,
-        jnp.exp(NETWORK.by_layer(scales.body)),
-        posterior.mean.head,
-        variance(posterior.spread).head,
-        jnp.asarray(description.precision, jnp.float32),
-        lambda: passed.noise,
-    )
+
+def test_scales_in_closed_form_are_held_still_unless_asked():
+    _, _, held = slopes("inverse-gamma")
+    _, _, passed = slopes("inverse-gamma", Objective(0, 1.0 / ROWS_COUNT, slopes=1.0))
+    assert np.all(np.asarray(held.log_tau) == 0.0)
+    assert not np.allclose(held.mean.body, passed.mean.body, rtol=1e-3)
+    np.testing.assert_allclose(held.biases.hidden, passed.biases.hidden, rtol=1e-5)
 
 
 @pytest.mark.parametrize("preset", ["paper", "tempered", "public-code"])
@@ -216,8 +207,13 @@ def test_the_objective_of_the_paper_is_the_elbo():
 def test_a_schedule_and_a_learned_noise():
     schedule = optax.cosine_decay_schedule(1e-2, 150 * 2)
     fitted = fit(
-        model("predcp", precision=None), Optimiser(schedule), data(),
-        Preset().objective(NETWORK, ROWS_COUNT), 150, 16, 0,
+        model("predcp", precision=None),
+        Optimiser(schedule),
+        data(),
+        Preset().objective(NETWORK, ROWS_COUNT),
+        150,
+        16,
+        0,
     )
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(fitted.posterior))
     # From 20 towards the data's own.

@@ -35,7 +35,8 @@ def depth_table(store: Store) -> pandas.DataFrame:
         if "layers" not in cell.settings:
             continue
         scores = {metric: value for part, metric, value in record.metrics if part == "test"}
-        figures = (scores["rmse"], scores["log_likelihood"], record.convergence["live_layers"])
+        live = record.convergence["live_layers"]
+        figures = (scores["rmse"], scores["log_likelihood"], np.nan if live is None else live)
         key = (cell.data, cell.prior, int(str(cell.settings["layers"])))
         groups.setdefault(key, []).append(figures)
     if not groups:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -68,6 +69,7 @@ class ResNet(BaseEstimator):
     random_state: Any
     progress: Any
     n_features_in_: int
+    features_: Standardiser
 
     # What a subclass adds.
 
@@ -232,7 +234,8 @@ class ResNet(BaseEstimator):
         """The inverse of `to_state`."""
         settings = dict(values["settings"])
         name = settings.pop("scale_prior")
-        model = cls(name, **settings)
+        model: Any = cls(**settings)
+        model.scale_prior = name
         model.features_ = Standardiser(arrays["features.mean"], arrays["features.scale"])
         model.n_features_in_ = len(model.features_.mean)
         model._restore(arrays, values)
@@ -252,7 +255,9 @@ class ResNet(BaseEstimator):
             for n, leaf in enumerate(jax.tree.leaves(like))
         ]
         model.posterior_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
-        model.layers_ = LayerFigures(*(arrays[f"layers.{n}"] for n in LayerFigures._fields))
+        model.layers_ = LayerFigures(
+            *(cast("Array", arrays[f"layers.{n}"]) for n in LayerFigures._fields)
+        )
         model.history_ = arrays["history"]
         model.n_iter_ = int(model.history_[-1, 0])
         model._seed_ = int(values["seed"])

@@ -74,7 +74,13 @@ def fit(
     name = ""
     if checkpoint is not None:
         name = _checkpoint.fingerprint(
-            (model,), (optimiser,), data, objective, epochs, batch, seed,
+            (model,),
+            (optimiser,),
+            data,
+            objective,
+            epochs,
+            batch,
+            seed,
             () if stopping is None else (stopping.x, stopping.y, stopping.patience),
         )
         found = _checkpoint.read(checkpoint, name, (state, best, history))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from predcp.resnet._network import Network, Weights
+from predcp.resnet._network import Weights
 from predcp.resnet._objective import (
     Model,
     Objective,

@@ -1,5 +1,6 @@
 """The network: an input layer, residual (or plain) hidden layers, a linear output."""
 
+import operator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -120,5 +121,5 @@ class Network:
         if self.layers > UNROLLED_LAYERS:
             return lax.scan(lambda h, each: (layer(h, each), None), hidden, parameters)[0]
         for number in range(self.layers):
-            hidden = layer(hidden, jax.tree.map(lambda leaf: leaf[number], parameters))
+            hidden = layer(hidden, jax.tree.map(operator.itemgetter(number), parameters))
         return hidden

@@ -1,7 +1,7 @@
 """The posterior of a small network by NUTS, a reference for the variational one."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -38,10 +38,12 @@ class NutsDraws(NamedTuple):
 
     def outputs(self, network: Network, x: Any) -> Float[Array, "draws points outputs"]:
         """Of every draw at the rows of `x`."""
-        x = jnp.asarray(x)
-        return jax.lax.map(
-            lambda pair: network.apply(*pair, x), (self.weights, self.biases), batch_size=64
-        )
+        points = jnp.asarray(x)
+
+        def one(pair: tuple[Weights, Biases]) -> Array:
+            return network.apply(pair[0], pair[1], points)
+
+        return jax.lax.map(one, (self.weights, self.biases), batch_size=64)
 
 
 def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) -> None:
@@ -60,11 +62,10 @@ def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) ->
         _normal("output_biases", (network.outputs,)),
     )
     if model.precision is None:
-        precision = numpyro.sample("log_precision", dist.Normal(2.0, 2.0))
+        precision = _sampled("log_precision", dist.Normal(2.0, 2.0))
     else:
-        precision = numpyro.deterministic(
-            "log_precision", jnp.asarray(math.log(model.precision), kind)
-        )
+        precision = jnp.asarray(math.log(model.precision), kind)
+        numpyro.deterministic("log_precision", precision)
     noise = Weights(
         _normal("xi_body", (network.rows, network.width)),
         _normal("xi_head", (network.width, network.outputs)),
@@ -74,7 +75,7 @@ def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) ->
         log_tau = jnp.full((network.layers,), math.log(prior.tau), kind)
     else:
         flat = dist.ImproperUniform(dist.constraints.real, (), (network.layers,))
-        log_tau = numpyro.sample("log_tau_free", flat)
+        log_tau = _sampled("log_tau_free", flat)
         first = Weights(noise.body * jnp.sqrt(body_rows)[:, None], head)
         setting = Setting(
             network.first(first, biases, data.x),
@@ -91,9 +92,10 @@ def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) ->
     weights = Weights(noise.body * scale[:, None], head)
     numpyro.deterministic("weights_body", weights.body)
     numpyro.deterministic("weights_head", weights.head)
-    outputs = numpyro.deterministic("outputs", network.apply(weights, biases, data.x))
+    outputs = network.apply(weights, biases, data.x)
+    numpyro.deterministic("outputs", outputs)
     if model.classes:
-        numpyro.sample("y", dist.Categorical(logits=outputs), obs=data.y)
+        numpyro.sample("y", cast("Any", dist.Categorical(logits=outputs)), obs=data.y)
     else:
         numpyro.sample("y", dist.Normal(outputs[:, 0], jnp.exp(-0.5 * precision)), obs=data.y)
 
@@ -147,13 +149,17 @@ def _row_variances(name: str, rows: int, model: Model) -> Array:
         return jnp.ones(rows)
     if isinstance(model.rows, InverseGamma):
         family: Any = dist.InverseGamma(model.rows.shape, model.rows.scale)
-        return numpyro.sample(f"row_variances_{name}", family.expand([rows]).to_event(1))
+        return _sampled(f"row_variances_{name}", family.expand([rows]).to_event(1))
     family = dist.HalfCauchy(model.rows.scale)
-    return numpyro.sample(f"row_scales_{name}", family.expand([rows]).to_event(1)) ** 2
+    return _sampled(f"row_scales_{name}", family.expand([rows]).to_event(1)) ** 2
 
 
 def _normal(name: str, shape: tuple[int, ...]) -> Array:
-    return numpyro.sample(name, dist.Normal(0.0, 1.0).expand(shape).to_event(len(shape)))
+    return _sampled(name, dist.Normal(0.0, 1.0).expand(shape).to_event(len(shape)))
+
+
+def _sampled(name: str, family: Any) -> Array:
+    return cast("Array", numpyro.sample(name, family))
 
 
 def _fixed_draws(network: Network, draws: int, seed: int, kind: Any) -> Array:

@@ -117,7 +117,9 @@ def expectation_step(model: Model, posterior: Posterior, objective: Objective) -
         for closed in (prior.closed_form(pooled, network.width**2) for prior in model.priors)
     ]
     return Scales(
-        _held(body, objective.slopes), _held(head, objective.slopes), _chosen(taus, objective.choice)
+        _held(body, objective.slopes),
+        _held(head, objective.slopes),
+        _chosen(taus, objective.choice),
     )
 
 
@@ -199,8 +201,8 @@ def _log_prior(
         None if model.classes else jnp.exp(precision),
         draws,
     )
-    fixed = [lax.stop_gradient(part) for part in setting[:-1]]
-    setting = Setting(*fixed, draws)
+    still = lax.stop_gradient(setting._replace(draws=None))  # type: ignore[arg-type]
+    setting = still._replace(draws=draws)
     densities = [
         prior.log_density(network, scales.log_tau, setting) if prior.by_gradient else zero
         for prior in model.priors

@@ -30,9 +30,7 @@ class Posterior(NamedTuple):
     log_precision: Float[Array, ""]
 
 
-def start(
-    key: Array, network: Network, log_tau: float = 0.0, precision: float = 20.0
-) -> Posterior:
+def start(key: Array, network: Network, log_tau: float = 0.0, precision: float = 20.0) -> Posterior:
     """Means from U(-.05, .05), variances softplus(U(-10, -6.5)), biases .1, as the public code."""
     keys = jax.random.split(key, 4)
     body, head = (network.rows, network.width), (network.width, network.outputs)

@@ -119,9 +119,7 @@ def plot_prior_functions(
     )
     for row, depth in zip(axes, layers):
         for ax, prior in zip(row, PRIORS):
-            drawn = prior_functions(
-                prior, depth, points, residual, functions, seed=seed, **options
-            )
+            drawn = prior_functions(prior, depth, points, residual, functions, seed=seed, **options)
             ax.plot(points, drawn.T, linewidth=1.2)
             kind = "residual" if residual else "plain"
             ax.set_title(f"{_TITLES[prior]}, {depth} layers, {kind}", fontsize=9)

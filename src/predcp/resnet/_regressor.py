@@ -86,9 +86,7 @@ class ResNetRegressor(RegressorMixin, ResNet):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         self.features_ = Standardiser.fit(X)
         self.target_ = Standardiser.fit(np.asarray(y, np.float64))
-        self._train(
-            self.features_.transform(X), np.asarray(self.target_.transform(y), np.float32)
-        )
+        self._train(self.features_.transform(X), np.asarray(self.target_.transform(y), np.float32))
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

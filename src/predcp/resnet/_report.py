@@ -62,10 +62,21 @@ class LayerReport:
         floor = 1e-12
         # A bar of nothing still shows that the layer is there.
         ax.bar(layers, np.maximum(self.figures.effect, floor), color=colours, label="effect (nats)")
-        ax.plot(layers, np.maximum(self.figures.kappa, floor), "o", color="#D55E00",
-                label=r"$\kappa$ (nats)")
-        ax.plot(layers, np.maximum(self.figures.acting_scale, floor), "_", color="black",
-                markersize=14, label=r"acting scale $\lambda^2 \tau$")
+        ax.plot(
+            layers,
+            np.maximum(self.figures.kappa, floor),
+            "o",
+            color="#D55E00",
+            label=r"$\kappa$ (nats)",
+        )
+        ax.plot(
+            layers,
+            np.maximum(self.figures.acting_scale, floor),
+            "_",
+            color="black",
+            markersize=14,
+            label=r"acting scale $\lambda^2 \tau$",
+        )
         ax.axhline(ALIVE, color="black", linewidth=0.8, linestyle="--", label="alive above")
         ax.set(yscale="log", xlabel="layer", xticks=layers)
         ax.legend()

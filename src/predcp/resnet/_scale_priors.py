@@ -21,7 +21,6 @@ from predcp._special import log_minus_log1p
 from predcp.resnet._branch import branch_moments
 from predcp.resnet._network import Network
 
-
 # Added to hidden states, far below their own size and above nothing.
 _TRACE = 1e-7
 
@@ -102,18 +101,14 @@ class InverseGamma(ScalePrior):
     def __post_init__(self) -> None:
         for name in ("shape", "scale"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0.0):
-                raise ValueError(
-                    f"{name} must be positive and finite, got {getattr(self, name)!r}"
-                )
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}")
 
     def closed_form(self, moment, count):
         return jnp.log(2.0 * self.scale + moment) - math.log(count + 2.0 * self.shape + 2.0)
 
     def log_density(self, network, log_tau, setting):
         constant = self.shape * math.log(self.scale) - math.lgamma(self.shape)
-        return jnp.sum(
-            constant - (self.shape + 1.0) * log_tau - self.scale * jnp.exp(-log_tau)
-        )
+        return jnp.sum(constant - (self.shape + 1.0) * log_tau - self.scale * jnp.exp(-log_tau))
 
 
 @dataclass(frozen=True)
@@ -225,9 +220,7 @@ class Evidence(_Complexity):
             hidden, setting.row_variances[0], setting.head_mean, setting.head_variance
         )
         least = jnp.finfo(hidden.dtype).tiny
-        log_power, log_shift, log_spread = (
-            jnp.log(jnp.maximum(part, least)) for part in moments
-        )
+        log_power, log_shift, log_spread = (jnp.log(jnp.maximum(part, least)) for part in moments)
         log_unit = log_tau + jnp.log(setting.precision) + log_power
         shift = log_unit[:, None] + log_shift
         spread = log_unit[:, None] + log_spread

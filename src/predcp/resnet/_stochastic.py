@@ -85,17 +85,16 @@ def flipout(
     mean = x @ first_mean + biases.hidden[0]
     rows = jnp.broadcast_to(x, (samples, *x.shape)).reshape(samples * points, -1)
     noise = flipped(
-        rows, first_noise, source.take(samples, words, network.inputs), source.take(samples, words, width)
+        rows,
+        first_noise,
+        source.take(samples, words, network.inputs),
+        source.take(samples, words, width),
     )
     first = jax.nn.relu(mean + noise.reshape(samples, points, width)).reshape(-1, width)
-    top = network.through(
-        layer, first, (hidden_mean, hidden_noise, hidden_bits, biases.hidden[1:])
-    )
+    top = network.through(layer, first, (hidden_mean, hidden_noise, hidden_bits, biases.hidden[1:]))
     before, after = source.take(samples, words, width), source.take(samples, words, network.outputs)
     outputs = top @ posterior.mean.head + flipped(top, head, before, after) + biases.output
-    return Pass(
-        outputs.reshape(samples, points, -1), first, network.split(raw.body)[1][None]
-    )
+    return Pass(outputs.reshape(samples, points, -1), first, network.split(raw.body)[1][None])
 
 
 def local(

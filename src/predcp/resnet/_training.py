@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +137,7 @@ def _advance(
         key = jax.random.fold_in(step_key, number)
         slope, terms = gradient(posterior, model, now, data.x[chosen], data.y[chosen], key)
         updates, optimiser = transformation.update(slope, optimiser)
-        posterior = optax.apply_updates(posterior, updates)
+        posterior = cast("Posterior", optax.apply_updates(posterior, updates))
         return (_with_scales(model, now, posterior, terms), optimiser), _parts(terms)
 
     def epoch(_, state):
@@ -164,9 +164,7 @@ def _with_scales(
     if not any(closed):
         return posterior
     here = jnp.asarray(closed)[objective.choice]
-    return posterior._replace(
-        log_tau=jnp.where(here, terms.scales.log_tau, posterior.log_tau)
-    )
+    return posterior._replace(log_tau=jnp.where(here, terms.scales.log_tau, posterior.log_tau))
 
 
 def _parts(terms: Terms) -> Float[Array, "3"]:

@@ -113,7 +113,9 @@ class _Fits(NamedTuple):
             preset.objective(network, len(split.train), names.index(cell.prior))
             for preset, split, cell in zip(presets, splits, cells)
         ]
-        x, y, test = (jnp.asarray(np.stack([parts[i] for parts in arrays])) for i in range(3))
+        x, y, test = (
+            jnp.asarray(np.stack(column)) for column in zip(*(parts[:3] for parts in arrays))
+        )
         return cls(
             cells,
             splits,
@@ -142,8 +144,9 @@ def settings_of(cell: Cell) -> dict[str, Any]:
     }
     unknown = sorted(set(given) - set(DEFAULTS))
     if unknown:
-        raise ValueError(f"resnet knows no settings {', '.join(unknown)}; there are: "
-                         f"{', '.join(DEFAULTS)}")
+        raise ValueError(
+            f"resnet knows no settings {', '.join(unknown)}; there are: {', '.join(DEFAULTS)}"
+        )
     return DEFAULTS | given
 
 
@@ -200,6 +203,7 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
         layer_program(fits.model, many=True)(posterior, fits.objective, fits.data.x, keys),
     )
     precisions = np.exp(np.asarray(jax.vmap(lambda q: log_precision(fits.model, q))(posterior)))
+    weights = np.asarray(fits.objective.kl_weight)
     results = []
     for index, split in enumerate(fits.splits):
         scale = fits.targets[index]
@@ -210,7 +214,7 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
             ),
         }
         likelihood, divergence, log_prior = np.asarray(objectives[index], np.float64)
-        weight = float(fits.objective.kl_weight[index])
+        weight = float(weights[index])
         figures = {
             "objective": likelihood - weight * (divergence - log_prior),
             "expected_log_likelihood": likelihood,
