@@ -9,6 +9,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def step_ratio(repeats: int) -> dict[str, Any]:
             for name in ("predcp", "inverse-gamma")
         }
         epochs = 20 if layers == 1 else 5
-        times = alternating({n: lambda t=t: t(epochs) for n, t in trainers.items()}, repeats)
+        times = alternating({n: partial(t, epochs) for n, t in trainers.items()}, repeats)
         ratios = [a / b for a, b in zip(times["predcp"], times["inverse-gamma"])]
         steps = epochs * steps_of(SHAPES["boston"][0], _BATCH)[1]
         found[f"{layers} hidden layers above the first"] = {
@@ -104,7 +105,7 @@ def step_ratio(repeats: int) -> dict[str, Any]:
 def depth_growth(depths: tuple[int, ...], repeats: int) -> dict[str, Any]:
     """Time of a step against depth; exponent 1 is linear."""
     trainers = {layers: trainer("predcp", (64, 8), layers, "layer") for layers in depths}
-    times = alternating({str(n): lambda t=t: t(5) for n, t in trainers.items()}, repeats)
+    times = alternating({str(n): partial(t, 5) for n, t in trainers.items()}, repeats)
     steps = 5 * steps_of(64, _BATCH)[1]
     each = {name: min(values) / steps for name, values in times.items()}
     exponent = np.polyfit(np.log(depths), np.log(list(each.values())), 1)[0]

@@ -52,6 +52,7 @@ def test_the_whole_grid_of_a_data_set_is_one_program(tmp_path):
     assert alone.metrics["test"]["rmse"] == pytest.approx(values[cells[-1]]["rmse"], rel=1e-4)
 
 
+@pytest.mark.long
 def test_classes_and_deeper_networks():
     settings = SHORT | {"layers": 2, "epochs": 6, "learning_rate": 0.02}
     cells = [

@@ -28,8 +28,14 @@ QUICK = {
 SHALLOW = QUICK | {"depth": 1}
 
 
-@parametrize_with_checks([ResNetRegressor(**SHALLOW), ResNetClassifier(**SHALLOW)])
+@parametrize_with_checks([ResNetRegressor(**SHALLOW)])
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([ResNetClassifier(**SHALLOW)])
+def test_scikit_learn_contract_of_the_classifier(estimator, check):
     check(estimator)
 
 
@@ -60,16 +66,16 @@ def classes(count=3, **options):
 LONGER = QUICK | {"width": 20, "epochs": 200, "batch_size": 40, "learning_rate": 0.02}
 
 
+def _long(*values):
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 @pytest.mark.parametrize(
     "prior",
     [
         "predcp",
-        "ecp",
-        "inverse-gamma",
-        "half-cauchy",
         "horseshoe",
-        "fixed-0.1",
-        predcp.Exponential(1.0),
+        *_long("ecp", "inverse-gamma", "half-cauchy", "fixed-0.1", predcp.Exponential(1.0)),
     ],
     ids=str,
 )
@@ -84,15 +90,14 @@ def test_every_prior_finds_the_signal(prior):
 @pytest.mark.parametrize(
     "options",
     [
-        {"depth": 1},
-        {"depth": 4, "normalize": "layer"},
-        {"depth": 3, "residual": False},
-        {"ard": False},
-        {"gradient": "local"},
-        {"noise": 20.0},
-        {"preset": "public-code"},
-        {"preset": Preset(kl_weight=0.1)},
-        {"validation_fraction": 0.2, "patience": 50},
+        {"depth": 4, "normalize": "layer", "gradient": "local"},
+        {"preset": "public-code", "validation_fraction": 0.2, "patience": 50, "noise": 20.0},
+        *_long(
+            {"depth": 1},
+            {"depth": 3, "residual": False},
+            {"ard": False},
+            {"preset": Preset(kl_weight=0.1)},
+        ),
     ],
     ids=str,
 )

@@ -27,8 +27,15 @@ def rows(count=64, columns=3, seed=0):
     return Data(jnp.asarray(x), jnp.asarray(x[:, 0] ** 2 - 1.0))
 
 
-@pytest.mark.parametrize("prior", ["fixed", "predcp"])
-@pytest.mark.parametrize("normalize", [None, "layer"])
+@pytest.mark.parametrize(
+    "prior,normalize",
+    [
+        ("predcp", None),
+        ("fixed", "layer"),
+        pytest.param("predcp", "layer", marks=pytest.mark.long),
+        pytest.param("fixed", None, marks=pytest.mark.long),
+    ],
+)
 def test_25_layers_at_any_scale(prior, normalize):
     network = Network(3, 10, 25, normalize=normalize)
     data = rows()

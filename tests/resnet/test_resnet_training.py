@@ -136,10 +136,11 @@ def slopes(name, objective=None):
     objective = objective or Objective(0, 1.0 / ROWS_COUNT)
     posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
 
+    @jax.jit
     def value(posterior):
         return loss(posterior, description, objective, batch.x, batch.y, key)[0]
 
-    return posterior, value, jax.grad(value)(posterior)
+    return posterior, value, jax.jit(jax.grad(value))(posterior)
 
 
 def test_gradients_of_the_biases_are_those_of_the_objective():
