@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from numpyro.infer.util import log_density
+from scipy import stats
 
 import predcp
 from predcp.experiments import Cell, Store, run
@@ -20,6 +22,7 @@ from predcp.resnet import (
     as_scale_prior,
     depth_picture,
     depth_table,
+    network_program,
     plot_prior_functions,
     prior_functions,
     sample_posterior,
@@ -58,6 +61,7 @@ def test_nuts_and_the_variational_posterior_predict_alike():
     assert np.sqrt(np.mean((reference.mean(0) - np.tanh(2.0 * data.x[:, 0])) ** 2)) < 0.15
 
 
+@pytest.mark.long
 def test_nuts_without_data_is_the_prior():
     network = Network(1, 2, 1)
     model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=1e-6)
@@ -76,6 +80,40 @@ def test_nuts_runs_under_every_prior(name):
     draws = sample_posterior(model, curve(), warmup=200, draws=200, chains=2)
     assert np.isfinite(np.asarray(draws.log_tau)).all()
     assert np.isfinite(np.asarray(draws.log_precision)).all()
+
+
+def test_nuts_knows_its_own_density():
+    """The program's density against the parts it is made of, at a point."""
+    network = Network(1, 2, 1)
+    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=25.0)
+    data = curve(5)
+    point = {
+        "row_variances_body": jnp.asarray([0.5, 1.0, 2.0]),
+        "row_variances_head": jnp.asarray([0.7, 1.3]),
+        "hidden_biases": jnp.asarray([[0.1, -0.2], [0.3, 0.0]]),
+        "output_biases": jnp.asarray([0.4]),
+        "xi_body": jnp.asarray([[0.5, -1.0], [0.2, 0.3], [-0.7, 1.1]]),
+        "xi_head": jnp.asarray([[1.0], [-0.5]]),
+        "log_tau_free": jnp.asarray([-0.6]),
+    }
+    found, _ = log_density(network_program, (model, data), {}, point)
+    expected = sum(
+        stats.norm.logpdf(np.asarray(point[name])).sum()
+        for name in ("hidden_biases", "output_biases", "xi_body", "xi_head")
+    )
+    rows = np.r_[point["row_variances_body"], point["row_variances_head"]]
+    expected += stats.invgamma.logpdf(rows, 3.0, scale=3.0).sum()
+    # On the log scale, with its Jacobian.
+    tau = np.exp(-0.6)
+    expected += stats.invgamma.logpdf(tau, 3.0, scale=3.0) + np.log(tau)
+    x, scales = np.asarray(data.x), np.sqrt(np.asarray(point["row_variances_body"]))
+    body = np.asarray(point["xi_body"]) * (scales * [1.0, tau**0.5, tau**0.5])[:, None]
+    head = np.asarray(point["xi_head"]) * np.sqrt([[0.7], [1.3]])
+    first = np.maximum(x @ body[:1] + [0.1, -0.2], 0.0)
+    top = first + np.maximum(first @ body[1:] + [0.3, 0.0], 0.0)
+    outputs = (top @ head + 0.4)[:, 0]
+    expected += stats.norm.logpdf(np.asarray(data.y), outputs, 0.2).sum()
+    assert float(found) == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_nuts_is_for_small_networks():
