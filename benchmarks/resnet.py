@@ -134,7 +134,9 @@ def table(epochs: int, fits: int) -> dict[str, Any]:
     """A step of all fits of a data set in one program, and what the whole table would take."""
     found, whole = {}, 0.0
     for name, (count, columns) in SHAPES.items():
-        model = Model(Network(columns, 50, 1), tuple(map(as_scale_prior, PRIORS)), ROWS)
+        model = Model(
+            Network(columns, 50, 1), tuple(map(as_scale_prior, PRIORS)), ROWS, quirks=True
+        )
         program = programs(model, Optimiser(), _BATCH, many=True)
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * fits), rows(count, columns))
         halves = jnp.asarray(np.arange(fits) % 2, jnp.float32)

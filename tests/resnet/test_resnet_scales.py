@@ -224,7 +224,7 @@ def test_em_is_a_coordinate_ascent():
 
 def test_the_public_codes_update_divides_by_lambda():
     network = Network(2, 4, 1)
-    model = Model(network, (InverseGamma(),), ROWS)
+    model = Model(network, (InverseGamma(),), ROWS, quirks=True)
     posterior = start(jax.random.key(1), network)._replace(log_tau=jnp.asarray([3.0], jnp.float32))
     scales = expectation_step(model, posterior, Objective(updates=1.0))
     moments = np.asarray(posterior.mean.body**2 + jax.nn.softplus(posterior.spread.body))[2:]

@@ -93,7 +93,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
 def test_many_fits_in_one_program_are_those_of_single_ones():
     names = ("fixed-0.1", "inverse-gamma", "predcp", "predcp")
     presets = ("paper", "public-code", "paper", "public-code")
-    several = model("fixed-0.1", "inverse-gamma", "predcp")
+    several = model("fixed-0.1", "inverse-gamma", "predcp", quirks=True)
     program = programs(several, Optimiser(), 16, many=True)
     objectives = [
         as_preset(preset).objective(NETWORK, ROWS_COUNT, several.priors.index(as_scale_prior(name)))
@@ -109,7 +109,7 @@ def test_many_fits_in_one_program_are_those_of_single_ones():
     state = program.advance(state, stacked, objective, 5)
     for number, (name, preset) in enumerate(zip(names, presets)):
         alone = fit(
-            model(name),
+            model(name, quirks=True),
             Optimiser(),
             data(),
             as_preset(preset).objective(NETWORK, ROWS_COUNT),
@@ -132,7 +132,7 @@ def test_repeated_fits_compile_once():
 
 
 def slopes(name, objective=None):
-    description = model(name)
+    description = model(name, quirks=objective is not None)
     objective = objective or Objective(0, 1.0 / ROWS_COUNT)
     posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
 
@@ -186,7 +186,7 @@ def test_scales_in_closed_form_are_held_still_unless_asked():
 def test_it_learns(preset, estimator):
     if preset == "public-code" and estimator == "local":
         pytest.skip("the public code has one estimator")
-    description = model("predcp", estimator=estimator)
+    description = model("predcp", estimator=estimator, quirks=preset == "public-code")
     objective = as_preset(preset).objective(NETWORK, ROWS_COUNT)
     fitted = fit(description, Optimiser(1e-2), data(), objective, 150, 16, 0)
     outputs = NETWORK.apply(fitted.posterior.mean, fitted.posterior.biases, data().x)[:, 0]

@@ -49,12 +49,18 @@ def read(path: str | os.PathLike[str], name: str, like: Any) -> tuple[Any, dict[
             f"{path} is a checkpoint of another fit (other data, settings or seed); "
             "remove it, or give this fit another file"
         )
-    # A file has no arrays without axes; the structure knows which had none.
     leaves = [
-        jnp.asarray(saved.arrays[key].reshape(()) if np.ndim(leaf) == 0 else saved.arrays[key])
+        _like(saved.arrays[key], leaf)
         for key, leaf in zip(sorted(saved.arrays), jax.tree.leaves(like), strict=True)
     ]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), dict(saved.config["notes"])
+
+
+def _like(array: np.ndarray, leaf: Any) -> Any:
+    # A file has no arrays without axes; the structure knows which had none.
+    shaped = array.reshape(()) if np.ndim(leaf) == 0 else array
+    # NumPy arrays stay as precise as they were, whatever precision JAX is in.
+    return shaped if isinstance(leaf, np.ndarray) else jnp.asarray(shaped)
 
 
 def _words(value: Any) -> str:

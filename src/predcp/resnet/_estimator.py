@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import jax
@@ -21,7 +21,7 @@ from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
 from predcp.resnet._objective import ESTIMATORS, Model, Objective, log_precision
 from predcp.resnet._posterior import Posterior, start
-from predcp.resnet._predictive import function_draws
+from predcp.resnet._predictive import function_draws, predictor
 from predcp.resnet._presets import as_preset
 from predcp.resnet._report import LayerReport
 from predcp.resnet._rows import row_prior
@@ -110,6 +110,7 @@ class ResNet(BaseEstimator):
             self._classes,
             _whole("samples", self.samples),
             self.gradient,
+            as_preset(self.preset).quirks,
         )
 
     def _objective(self, model: Model, rows: int) -> Objective:
@@ -139,7 +140,7 @@ class ResNet(BaseEstimator):
                 stopping,
                 self.checkpoint,
             )
-        self._seed_ = seed
+        self._seed_, self._flips_ = seed, as_preset(self.preset).flips
         self._set_fitted(model, fitted, data.x, len(keep))
 
     def _set_fitted(self, model: Model, fitted: Fitted, x: Any, rows: int) -> None:
@@ -177,7 +178,7 @@ class ResNet(BaseEstimator):
         check_is_fitted(self)
         x = validate_data(self, x, dtype=np.float64, reset=False)
         scores = np.asarray(self.features_.transform(x), np.float32)
-        draws = function_draws(self.model_.network, _whole("samples", samples))
+        draws = self._drawn(_whole("samples", samples))
         key = seed_words(self._seed_, _PREDICTION_STREAM)
         blocks = []
         for first in range(0, len(scores), _MOST_ROWS):
@@ -188,6 +189,14 @@ class ResNet(BaseEstimator):
             outputs = draws(self.posterior_, padded, key)
             blocks.append(np.asarray(outputs)[:, : len(block)])
         return np.concatenate(blocks, axis=1).astype(np.float64)
+
+    def _drawn(self, samples: int) -> Callable[..., Array]:
+        network = self.model_.network
+        if not self._flips_:
+            return function_draws(network, samples)
+        # The public code's noise is part of what it fits: its draws differ from row to row.
+        rowwise = predictor(network, samples, many=False)
+        return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
     def layer_report(self) -> LayerReport:
         """Which hidden layers are alive: a table (`print` it) and a picture (`.plot()`)."""
@@ -226,6 +235,7 @@ class ResNet(BaseEstimator):
             "settings": settings | {"scale_prior": _name(self.scale_prior)},
             "precision": self.model_.precision,
             "seed": self._seed_,
+            "flips": self._flips_,
         }
         return arrays, values
 
@@ -260,7 +270,7 @@ class ResNet(BaseEstimator):
         )
         model.history_ = arrays["history"]
         model.n_iter_ = int(model.history_[-1, 0])
-        model._seed_ = int(values["seed"])
+        model._seed_, model._flips_ = int(values["seed"]), bool(values["flips"])
         return model
 
     def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:

@@ -20,7 +20,6 @@ from predcp.resnet._training import Data, Optimiser, State, programs, seed_words
 Report = Callable[[int, int], None]
 _LOOKS = 50
 _VALIDATION_DRAWS = 50
-_VALIDATION_STREAM = 2000
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def fit(
     every = max(1, epochs // _LOOKS)
     while (done := int(state.epoch)) < epochs and not (stopping and waited >= stopping.patience):
         state = program.advance(state, data, objective, min(every, epochs - done))
-        score = math.nan if stopping is None else _score(model, state.posterior, stopping, seed)
+        score = math.nan if stopping is None else _score(model, state, stopping, objective)
         row = [int(state.epoch), *np.asarray(state.objective, np.float64), score]
         if stopping is None or not len(history) or score > np.nanmax(history[:, 4]):
             best, waited = jax.tree.map(jnp.copy, state.posterior), 0
@@ -107,9 +106,11 @@ def fit(
     return Fitted(best, history)
 
 
-def _score(model: Model, posterior: Posterior, stopping: Stopping, seed: int) -> float:
+def _score(model: Model, state: State, stopping: Stopping, objective: Objective) -> float:
+    """Log likelihood of the rows set aside, with the same noise at every look."""
     predict = predictor(model.network, _VALIDATION_DRAWS, many=False)
-    outputs = predict(posterior, stopping.x, seed_words(seed, _VALIDATION_STREAM), 0.0)
+    posterior = state.posterior
+    outputs = predict(posterior, stopping.x, state.seed, objective.flips)
     logs = observed(model, outputs, stopping.y, log_precision(model, posterior))
     pooled = jax.nn.logsumexp(logs, axis=0) - math.log(_VALIDATION_DRAWS)
     return float(jnp.mean(pooled))

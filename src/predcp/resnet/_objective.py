@@ -57,6 +57,8 @@ class Model:
     - `precision`: of normal noise on standardised targets, None to learn it.
     - `classes`: whether the outputs are logits of classes.
     - `samples`: S of the expected log likelihood.
+    - `quirks`: whether the program knows the public code's variants (`flips`, `updates` and `slopes`
+        of an objective); one that does not is a little faster.
     """
 
     network: Network
@@ -66,6 +68,13 @@ class Model:
     classes: bool = False
     samples: int = 10
     estimator: Estimator = "flipout"
+    quirks: bool = False
+
+    def seen(self, objective: Objective) -> Objective:
+        """The objective as the program sees it."""
+        if self.quirks:
+            return objective
+        return Objective(objective.choice, objective.kl_weight, warmup=objective.warmup)
 
 
 class Scales(NamedTuple):
@@ -94,7 +103,7 @@ def log_precision(model: Model, posterior: Posterior) -> Float[Array, ""]:
 
 def expectation_step(model: Model, posterior: Posterior, objective: Objective) -> Scales:
     """Scales at their best given the weights: lambda first, then tau, each in closed form."""
-    network = model.network
+    network, objective = model.network, model.seen(objective)
     moments = second_moments(posterior.mean, posterior.spread)
     carried = lax.stop_gradient(posterior.log_tau)
     if model.rows is None:
@@ -144,7 +153,7 @@ def loss(
     key: Array,
 ) -> tuple[Float[Array, ""], Terms]:
     """Minus the objective on a mini-batch, and its parts."""
-    network = model.network
+    network, objective = model.network, model.seen(objective)
     if model.estimator == "flipout":
         passed = flipout(network, posterior, x, model.samples, key, objective.flips)
     else:

@@ -33,6 +33,11 @@ class Preset:
                 f"{self.warmup!r}"
             )
 
+    @property
+    def quirks(self) -> bool:
+        """Whether anything is as in the public code but the weight of the divergence."""
+        return self.flips or self.updates or self.slopes
+
     def objective(self, network: Network, rows: int, choice: int = 0) -> Objective:
         """For a fit to so many rows."""
         unit = network.weights if self.averaged else rows

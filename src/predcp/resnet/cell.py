@@ -98,6 +98,7 @@ class _Fits(NamedTuple):
             settings["residual"],
             settings["normalize"],
         )
+        presets = [as_preset(_preset_name(cell)) for cell in cells]
         model = Model(
             network,
             priors,
@@ -106,8 +107,8 @@ class _Fits(NamedTuple):
             classes,
             settings["samples"],
             settings["estimator"],
+            any(preset.quirks for preset in presets),
         )
-        presets = [as_preset(_preset_name(cell)) for cell in cells]
         arrays = [_arrays(split) for split in splits]
         objectives = [
             preset.objective(network, len(split.train), names.index(cell.prior))
