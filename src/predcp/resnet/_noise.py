@@ -6,9 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.random import threefry_2x32
 from jax.scipy.special import erfinv
 from jaxtyping import Array, Bool, Float, UInt32
+
+try:
+    from jax.extend.random import threefry_2x32
+except ImportError:
+    # Not in every release of JAX.
+    threefry_2x32 = None
 
 _WORD = 32
 
@@ -37,6 +42,8 @@ def words_for(points: int) -> int:
 
 def random_words(key: Array, count: int) -> UInt32[Array, " count"]:
     """Words of Threefry, both halves of every block used: half the work of `jax.random.bits`."""
+    if threefry_2x32 is None:
+        return jax.random.bits(key, (count,), jnp.uint32)
     counters = jnp.arange(count + count % 2, dtype=jnp.uint32)
     return threefry_2x32(jax.random.key_data(key), counters)[:count]
 
