@@ -183,12 +183,13 @@ def main() -> None:
         result: dict[str, Any] = {"table": table(20, arguments.fits)}
         output = arguments.output or OUTPUT.with_name("resnet-table.json")
     else:
+        # First, while its program is not compiled yet.
+        split = boston(arguments.epochs)
+        print(json.dumps(split), flush=True)
         ratios = step_ratio(arguments.repeats)
         print(json.dumps(ratios), flush=True)
         growth = depth_growth((10, 25, 50, 100), max(3, arguments.repeats // 3))
         print(json.dumps(growth), flush=True)
-        split = boston(arguments.epochs)
-        print(json.dumps(split), flush=True)
         figures = {
             "predcp_over_inverse_gamma": ratios["1 hidden layers above the first"]["ratio"],
             "depth_exponent": growth["exponent"],

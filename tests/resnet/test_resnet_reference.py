@@ -22,6 +22,7 @@ from predcp.resnet import (
     as_scale_prior,
     depth_picture,
     depth_table,
+    layer_table,
     network_program,
     plot_prior_functions,
     prior_functions,
@@ -168,10 +169,16 @@ def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
     store = Store(tmp_path, "depth")
     with pytest.raises(LookupError, match="no cells with a depth"):
         depth_table(store)
+    with pytest.raises(LookupError, match="no residual networks"):
+        layer_table(store)
     run("depth", cells, tmp_path, engine="batch")
     table = depth_table(store)
     assert len(table) == 4 and set(table["layers"]) == {1, 2} and (table["splits"] == 2).all()
     assert (table["live_layers"] <= table["layers"]).all()
+    layers = layer_table(store)
+    # Two priors with one layer and with two: six layers in all.
+    assert len(layers) == 6 and layers["alive"].between(0.0, 1.0).all()
+    assert (layers["acting_scale"] > 0.0).all()
     figure = depth_picture(store)
     assert len(figure.axes) == 2
 

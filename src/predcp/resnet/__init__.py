@@ -19,11 +19,11 @@ from predcp.resnet._scale_priors import (
 
 if TYPE_CHECKING:
     from predcp.resnet._classifier import ResNetClassifier
-    from predcp.resnet._depth_picture import depth_picture, depth_table
     from predcp.resnet._nuts import NutsDraws, network_program, sample_posterior
     from predcp.resnet._prior_functions import plot_prior_functions, prior_functions
     from predcp.resnet._regressor import ResNetRegressor
     from predcp.resnet._report import LayerReport
+    from predcp.resnet._store_tables import depth_picture, depth_table, layer_table
     from predcp.resnet._training import Data
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "as_scale_prior",
     "depth_picture",
     "depth_table",
+    "layer_table",
     "network_program",
     "plot_prior_functions",
     "prior_functions",
@@ -63,8 +64,9 @@ _LATE = {
     "NutsDraws": "_nuts",
     "ResNetClassifier": "_classifier",
     "ResNetRegressor": "_regressor",
-    "depth_picture": "_depth_picture",
-    "depth_table": "_depth_picture",
+    "depth_picture": "_store_tables",
+    "depth_table": "_store_tables",
+    "layer_table": "_store_tables",
     "network_program": "_nuts",
     "plot_prior_functions": "_prior_functions",
     "prior_functions": "_prior_functions",

@@ -1,4 +1,4 @@
-"""The depth experiment as a table and a picture: error and live layers against depth."""
+"""What stored fits say of their layers: a table, and the depth experiment's picture."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from predcp.experiments import Store, mean_and_error
+from predcp.resnet._layers import ALIVE
 
 if TYPE_CHECKING:
     import pandas
@@ -20,6 +21,36 @@ _COLOURS = {
     "predcp": "#D55E00",
 }
 _OTHER_COLOUR = "#555555"
+_FIGURES = ("acting_scale", "kappa", "kl", "mean_size", "effect")
+
+
+def layer_table(store: Store) -> pandas.DataFrame:
+    """A row a data set, inference, prior and layer: medians over splits of the layer figures.
+
+    `alive` is the share of splits in which the layer is alive.
+
+    **Arguments**: `store` of an experiment with residual networks, such as `table2`.
+    """
+    import pandas
+
+    rows = []
+    for record in store.records().finished:
+        cell, figures = record.cell, record.convergence
+        layers = int(str(cell.settings.get("layers", 1)))
+        for layer in range(1, layers + 1):
+            if f"layer{layer}_effect" not in figures:
+                continue
+            effect = figures[f"layer{layer}_effect"]
+            row = {"data": cell.data, "inference": cell.inference, "prior": cell.prior}
+            row |= {"layers": layers, "layer": layer}
+            row |= {name: figures[f"layer{layer}_{name}"] for name in _FIGURES}
+            rows.append(row | {"alive": float(effect is not None and effect > ALIVE)})
+    if not rows:
+        raise LookupError(f"{store.folder} holds no residual networks; run `predcp run table2`")
+    keys = ["data", "inference", "prior", "layers", "layer"]
+    grouped = pandas.DataFrame(rows).groupby(keys, sort=True)
+    medians = grouped[list(_FIGURES)].median()
+    return medians.assign(alive=grouped["alive"].mean()).reset_index()
 
 
 def depth_table(store: Store) -> pandas.DataFrame:
