@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-long demo bench bench-stan lint clean help
+.PHONY: test test-long demo bench bench-resnet bench-stan lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,9 @@ demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (two
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.engine
+
+bench-resnet: $(STAMP)  ## measure residual networks (a few minutes)
+	$(BIN)/python -m benchmarks.resnet
 
 bench-stan: $(STAMP)  ## compare with Stan (installs PyStan, needs a C++ compiler; hours)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[stan]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from predcp._version import __version__
 
 if TYPE_CHECKING:
-    from predcp import linear
+    from predcp import linear, resnet
     from predcp._complexity import Complexity
     from predcp._depth import DepthComplexity
     from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
@@ -123,6 +123,7 @@ __all__ = [
     "normal_draws",
     "prior_predictive",
     "register_divergence",
+    "resnet",
     "reverse_kl",
     "shrinkage_profile",
     "squared_hellinger",
@@ -131,7 +132,7 @@ __all__ = [
 
 
 # Packages that `import predcp` alone makes reachable.
-_PACKAGES = ("linear",)
+_PACKAGES = ("linear", "resnet")
 
 
 def __getattr__(name: str) -> Any:

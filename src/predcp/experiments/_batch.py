@@ -3,7 +3,7 @@
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import cast
 
 from predcp.experiments._cell import Cell
@@ -13,15 +13,17 @@ from predcp.experiments._models import resolve_model
 from predcp.experiments._result import Context, Outcome, Result
 
 RunMany = Callable[[Sequence[Cell], Context], list[Result]]
+GroupOf = Callable[[Cell], Hashable]
 # Enough to hold any group; what is held is claimed, and lost together if the process dies.
-_CAPACITY = 1000
+_CAPACITY = 2000
 
 
 class Batch:
     """Runs cells that differ in their split alone together, one group after another.
 
     A model offers it by a function `run_many(cells, context)` beside its `run`; cells of a model
-    without one run one by one.
+    without one run one by one. A function `group_of(cell)` beside it may put more cells together:
+    those for which it returns the same.
     """
 
     def __init__(self, context: Context) -> None:
@@ -52,8 +54,8 @@ class Batch:
 
 
 def execute_many(cells: Sequence[Cell], context: Context) -> list[Outcome]:
-    """Outcomes of cells that differ in their split alone; each has an equal share of the time."""
-    run_many = _run_many(cells[0].model)
+    """Outcomes of the cells of one group; each has an equal share of the time."""
+    run_many = cast("RunMany | None", _beside(cells[0].model, "run_many"))
     if run_many is None:
         return [execute(cell, context) for cell in cells]
     started = time.perf_counter()
@@ -69,7 +71,10 @@ def execute_many(cells: Sequence[Cell], context: Context) -> list[Outcome]:
         return [failed for _ in cells]
 
 
-def _group(cell: Cell) -> tuple[object, ...]:
+def _group(cell: Cell) -> Hashable:
+    group_of = cast("GroupOf | None", _beside(cell.model, "group_of"))
+    if group_of is not None:
+        return cell.model, group_of(cell)
     values = cell.to_json()
     return tuple(
         tuple(sorted(value.items())) if isinstance(value, dict) else value
@@ -78,6 +83,6 @@ def _group(cell: Cell) -> tuple[object, ...]:
     )
 
 
-def _run_many(model: str) -> RunMany | None:
-    module = sys.modules[resolve_model(model).__module__]
-    return cast("RunMany | None", getattr(module, "run_many", None))
+def _beside(model: str, name: str) -> object:
+    """What the module of a model's `run` has under this name, or None."""
+    return getattr(sys.modules[resolve_model(model).__module__], name, None)

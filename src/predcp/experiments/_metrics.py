@@ -13,6 +13,11 @@ def is_test_metric(name: str) -> bool:
     return not name.startswith(("train_", "validation_"))
 
 
+def is_comparable(metric: str) -> bool:
+    """Whether more or less of it is better; a coverage is best at its nominal level."""
+    return "coverage" not in metric
+
+
 def higher_is_better(metric: str) -> bool:
     """True but for errors and losses."""
     return not metric.endswith(_LOWER_IS_BETTER)

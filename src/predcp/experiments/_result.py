@@ -1,6 +1,6 @@
 """What a model hands back, and what an engine makes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,8 +52,10 @@ class Context:
     """What a cell may need besides itself, the same for every cell of a run.
 
     **Arguments:** `data_directory` as in `predcp.data.data_directory`; `keep_posterior` asks
-    the model for its draws.
+    the model for its draws; `note` tells the user how a long fit is going, where a model runs in
+    the process that has the user's attention.
     """
 
     data_directory: str | None = None
     keep_posterior: bool = False
+    note: Callable[[str], None] | None = None

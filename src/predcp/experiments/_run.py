@@ -52,9 +52,12 @@ def run(
     for model in sorted({cell.model for cell in grid}):
         resolve_model(model)
     chosen_store = Store(Path(store), experiment)
-    context = Context(data_directory, keep_posterior)
+    shown = progress or Silent()
+    # A function that writes here cannot travel to another process.
+    here = engine_name(engine) in ("process", "batch")
+    context = Context(data_directory, keep_posterior, shown.note if here else None)
     chosen_engine = make_engine(engine_name(engine), context, workers, address, gpus)
-    return Runner(chosen_store, chosen_engine, progress or Silent(), rerun).run(grid, retry_failed)
+    return Runner(chosen_store, chosen_engine, shown, rerun).run(grid, retry_failed)
 
 
 def engine_name(name: str) -> EngineName:

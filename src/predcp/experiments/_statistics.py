@@ -10,7 +10,7 @@ from typing import Any
 
 from predcp.experiments._convergence import flags
 from predcp.experiments._labels import prior_labels
-from predcp.experiments._metrics import higher_is_better, metric_name
+from predcp.experiments._metrics import higher_is_better, is_comparable, metric_name
 from predcp.experiments._record import Record
 
 # Two values this close, relative to the larger, are a tie.
@@ -150,7 +150,7 @@ def _pairs(values: dict[tuple[str, str, str], dict[str, dict[int, float]]]) -> l
     for (data, inference), priors in comparable.items():
         for first, second in combinations(priors, 2):
             ours, theirs = values[data, first, inference], values[data, second, inference]
-            for metric in ours.keys() & theirs.keys():
+            for metric in filter(is_comparable, ours.keys() & theirs.keys()):
                 pair = _pair(ours[metric], theirs[metric], metric)
                 if pair is not None:
                     pairs.append(Pair(data, inference, metric, first, second, *pair))

@@ -1,0 +1,82 @@
+"""Bayesian residual networks that choose their depth."""
+
+from typing import TYPE_CHECKING, Any
+
+from predcp.resnet._network import Biases, Network, Weights
+from predcp.resnet._objective import Model, Objective
+from predcp.resnet._posterior import Posterior
+from predcp.resnet._presets import Preset, as_preset
+from predcp.resnet._scale_priors import (
+    Evidence,
+    FixedScale,
+    HalfCauchyScale,
+    Horseshoe,
+    InverseGamma,
+    Predictive,
+    ScalePrior,
+    as_scale_prior,
+)
+
+if TYPE_CHECKING:
+    from predcp.resnet._classifier import ResNetClassifier
+    from predcp.resnet._nuts import NutsDraws, network_program, sample_posterior
+    from predcp.resnet._prior_functions import plot_prior_functions, prior_functions
+    from predcp.resnet._regressor import ResNetRegressor
+    from predcp.resnet._report import LayerReport
+    from predcp.resnet._store_tables import depth_picture, depth_table, layer_table
+    from predcp.resnet._training import Data
+
+__all__ = [
+    "Biases",
+    "Data",
+    "Evidence",
+    "FixedScale",
+    "HalfCauchyScale",
+    "Horseshoe",
+    "InverseGamma",
+    "LayerReport",
+    "Model",
+    "Network",
+    "NutsDraws",
+    "Objective",
+    "Posterior",
+    "Predictive",
+    "Preset",
+    "ResNetClassifier",
+    "ResNetRegressor",
+    "ScalePrior",
+    "Weights",
+    "as_preset",
+    "as_scale_prior",
+    "depth_picture",
+    "depth_table",
+    "layer_table",
+    "network_program",
+    "plot_prior_functions",
+    "prior_functions",
+    "sample_posterior",
+]
+
+# They need scikit-learn, optax or matplotlib; the network and its priors do not.
+_LATE = {
+    "Data": "_training",
+    "LayerReport": "_report",
+    "NutsDraws": "_nuts",
+    "ResNetClassifier": "_classifier",
+    "ResNetRegressor": "_regressor",
+    "depth_picture": "_store_tables",
+    "depth_table": "_store_tables",
+    "layer_table": "_store_tables",
+    "network_program": "_nuts",
+    "plot_prior_functions": "_prior_functions",
+    "prior_functions": "_prior_functions",
+    "sample_posterior": "_nuts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'predcp.resnet' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"predcp.resnet.{_LATE[name]}"), name)

@@ -1,0 +1,48 @@
+"""What a layer of random weights adds to the outputs, in closed form.
+
+Given h, the inputs `h W` of a rectified layer with `w_ij ~ N(0, tau lambda_i^2)` are independent
+normals of variance `tau v`, `v = sum_i lambda_i^2 h_i^2`, so the first two moments of
+`relu(h W) W_out` over W are known: no draws are needed.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+_MEAN_SQUARED = 1.0 / (2.0 * math.pi)
+_VARIANCE = 0.5 - _MEAN_SQUARED
+
+
+class BranchMoments(NamedTuple):
+    """Squared mean `tau v mean_squared` and variance `tau v variance` of what a branch adds.
+
+    **Arguments**
+    - `power`: v of every point, (N,).
+    - `mean_squared`, `variance`: of every output, (K,), the output weights averaged over.
+    """
+
+    power: Float[Array, " points"]
+    mean_squared: Float[Array, " outputs"]
+    variance: Float[Array, " outputs"]
+
+    def second(self) -> Float[Array, ""]:
+        """Mean over the points of the expected squared addition at tau = 1, all outputs summed."""
+        return jnp.mean(self.power) * jnp.sum(self.mean_squared + self.variance)
+
+
+def branch_moments(
+    hidden: Float[Array, "points width"],
+    row_variances: Float[Array, " width"],
+    head_mean: Float[Array, "width outputs"],
+    head_variance: Float[Array, "width outputs"],
+) -> BranchMoments:
+    """Of the layer above `hidden`, for output weights with the given means and variances.
+
+    **Arguments**: `hidden` as it meets the weights (normalised already, if it is); `row_variances`,
+    `lambda_i^2`.
+    """
+    sums = jnp.sum(head_mean, axis=0) ** 2 + jnp.sum(head_variance, axis=0)
+    squares = jnp.sum(head_mean**2 + head_variance, axis=0)
+    return BranchMoments(hidden**2 @ row_variances, _MEAN_SQUARED * sums, _VARIANCE * squares)

@@ -1,0 +1,124 @@
+"""One fit from start to end: chunks of epochs, progress, early stopping, checkpoints."""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from predcp.resnet import _checkpoint
+from predcp.resnet._objective import Model, Objective, log_precision, observed
+from predcp.resnet._posterior import Posterior
+from predcp.resnet._predictive import predictor
+from predcp.resnet._training import Data, Optimiser, State, programs, seed_words
+
+Report = Callable[[int, int], None]
+_LOOKS = 50
+_VALIDATION_DRAWS = 50
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop before the last epoch.
+
+    **Arguments**
+    - `x`, `y`: standardised rows set aside, (N, D) and (N,).
+    - `patience`: looks at their log likelihood without a rise before training stops.
+    """
+
+    x: Array
+    y: Array
+    patience: int
+
+
+class Fitted(NamedTuple):
+    """The end of a fit.
+
+    **Arguments**
+    - `posterior`: the last one, or the best on the rows set aside.
+    - `history`: a row a look: epochs, log likelihood, divergence, log p(tau), and the log
+        likelihood of the rows set aside (NaN without any).
+    """
+
+    posterior: Posterior
+    history: np.ndarray
+
+
+def fit(
+    model: Model,
+    optimiser: Optimiser,
+    data: Data,
+    objective: Objective,
+    epochs: int,
+    batch: int,
+    seed: int,
+    report: Report | None = None,
+    stopping: Stopping | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Fitted:
+    """Train one network.
+
+    **Arguments**: `report(done, total)` is told the epochs; `checkpoint` is a file that is written at
+    every look and gone on from where it exists.
+    """
+    program = programs(model, optimiser, batch, many=False)
+    (prior,) = model.priors
+    state = program.start(seed_words(seed), jnp.float32(math.log(prior.start)))
+    best, history, waited = state.posterior, np.zeros((0, 5)), 0
+    name = ""
+    if checkpoint is not None:
+        name = _checkpoint.fingerprint(
+            (model,),
+            (optimiser,),
+            data,
+            objective,
+            epochs,
+            batch,
+            seed,
+            () if stopping is None else (stopping.x, stopping.y, stopping.patience),
+        )
+        found = _checkpoint.read(checkpoint, name, (state, best, history))
+        if found is not None:
+            (state, best, history), notes = found
+            history, waited = np.asarray(history), int(notes["waited"])
+    # A donated state must not share its arrays with what is kept.
+    best = jax.tree.map(jnp.copy, best)
+    every = max(1, epochs // _LOOKS)
+    while (done := int(state.epoch)) < epochs and not (stopping and waited >= stopping.patience):
+        state = program.advance(state, data, objective, min(every, epochs - done))
+        score = math.nan if stopping is None else _score(model, state, stopping, objective)
+        row = [int(state.epoch), *np.asarray(state.objective, np.float64), score]
+        if stopping is None or not len(history) or score > np.nanmax(history[:, 4]):
+            best, waited = jax.tree.map(jnp.copy, state.posterior), 0
+        else:
+            waited += 1
+        history = np.vstack([history, row])
+        _require_finite(state)
+        if checkpoint is not None:
+            _checkpoint.write(checkpoint, name, (state, best, history), {"waited": waited})
+        if report is not None:
+            report(int(state.epoch), epochs)
+    return Fitted(best, history)
+
+
+def _score(model: Model, state: State, stopping: Stopping, objective: Objective) -> float:
+    """Log likelihood of the rows set aside, with the same noise at every look."""
+    predict = predictor(model.network, _VALIDATION_DRAWS, many=False)
+    posterior = state.posterior
+    outputs = predict(posterior, stopping.x, state.seed, objective.flips)
+    logs = observed(model, outputs, stopping.y, log_precision(model, posterior))
+    pooled = jax.nn.logsumexp(logs, axis=0) - math.log(_VALIDATION_DRAWS)
+    return float(jnp.mean(pooled))
+
+
+def _require_finite(state: State) -> None:
+    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(state.posterior)):
+        raise FloatingPointError(
+            f"the posterior left floating point in epoch {int(state.epoch)}: try a smaller "
+            "learning_rate, or normalize='layer' for deep networks"
+        )

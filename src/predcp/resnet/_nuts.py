@@ -1,0 +1,169 @@
+"""The posterior of a small network by NUTS, a reference for the variational one."""
+
+import math
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from numpyro.infer import MCMC, NUTS
+
+from predcp._chains import rank_normalised_rhat
+from predcp.resnet._network import Biases, Network, Weights
+from predcp.resnet._objective import Model
+from predcp.resnet._scale_priors import FixedScale, InverseGamma, Setting
+from predcp.resnet._training import Data
+
+_LARGEST = 2000
+
+
+class NutsDraws(NamedTuple):
+    """Draws of everything, chains and draws on one axis.
+
+    **Arguments**
+    - `weights`, `biases`: each leaf (M, ...).
+    - `log_tau`: (M, L); `log_precision`: (M,).
+    - `rhat`: of the outputs at the training rows, the largest; `divergences`: a fraction.
+    """
+
+    weights: Weights
+    biases: Biases
+    log_tau: Float[Array, "draws layers"]
+    log_precision: Float[Array, " draws"]
+    rhat: float
+    divergences: float
+
+    def outputs(self, network: Network, x: Any) -> Float[Array, "draws points outputs"]:
+        """Of every draw at the rows of `x`."""
+        points = jnp.asarray(x)
+
+        def one(pair: tuple[Weights, Biases]) -> Array:
+            return network.apply(pair[0], pair[1], points)
+
+        return jax.lax.map(one, (self.weights, self.biases), batch_size=64)
+
+
+def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) -> None:
+    """A NumPyro program: weights, row scales and layer scales with their priors, all sampled.
+
+    Biases, point estimates in variational inference, have N(0, 1) priors here. The map of a
+    complexity prior has `draws` fixed draws, by `seed`.
+    """
+    network = model.network
+    (prior,) = model.priors
+    kind = data.x.dtype
+    body_rows = _row_variances("body", network.rows, model)
+    head_rows = _row_variances("head", network.width, model)
+    biases = Biases(
+        _normal("hidden_biases", (network.layers + 1, network.width)),
+        _normal("output_biases", (network.outputs,)),
+    )
+    if model.precision is None:
+        precision = _sampled("log_precision", dist.Normal(2.0, 2.0))
+    else:
+        precision = jnp.asarray(math.log(model.precision), kind)
+        numpyro.deterministic("log_precision", precision)
+    noise = Weights(
+        _normal("xi_body", (network.rows, network.width)),
+        _normal("xi_head", (network.width, network.outputs)),
+    )
+    head = noise.head * jnp.sqrt(head_rows)[:, None]
+    if isinstance(prior, FixedScale):
+        log_tau = jnp.full((network.layers,), math.log(prior.tau), kind)
+    else:
+        flat = dist.ImproperUniform(dist.constraints.real, (), (network.layers,))
+        log_tau = _sampled("log_tau_free", flat)
+        first = Weights(noise.body * jnp.sqrt(body_rows)[:, None], head)
+        setting = Setting(
+            network.first(first, biases, data.x),
+            network.by_layer(body_rows),
+            head,
+            jnp.zeros_like(head),
+            None if model.classes else jnp.exp(precision),
+            lambda: _fixed_draws(network, draws, seed, kind),
+        )
+        density = prior.log_density(network, log_tau, setting)
+        numpyro.factor("log_prior_tau", density + jnp.sum(log_tau))
+    numpyro.deterministic("log_tau", log_tau)
+    scale = jnp.sqrt(body_rows * jnp.exp(network.of_rows(log_tau)))
+    weights = Weights(noise.body * scale[:, None], head)
+    numpyro.deterministic("weights_body", weights.body)
+    numpyro.deterministic("weights_head", weights.head)
+    outputs = network.apply(weights, biases, data.x)
+    numpyro.deterministic("outputs", outputs)
+    if model.classes:
+        numpyro.sample("y", cast("Any", dist.Categorical(logits=outputs)), obs=data.y)
+    else:
+        numpyro.sample("y", dist.Normal(outputs[:, 0], jnp.exp(-0.5 * precision)), obs=data.y)
+
+
+def sample_posterior(
+    model: Model,
+    data: Data,
+    warmup: int = 500,
+    draws: int = 500,
+    chains: int = 2,
+    seed: int = 0,
+    progress: bool = False,
+) -> NutsDraws:
+    """NUTS over the weights; for networks of at most 2000 of them.
+
+    **Arguments**: a `Model` with one prior, standardised `Data`; `progress`, whether to show a bar.
+    """
+    if model.network.weights > _LARGEST:
+        raise ValueError(
+            f"NUTS is a reference for networks of at most {_LARGEST} weights, got "
+            f"{model.network.weights}; use a smaller width or variational inference"
+        )
+    if len(model.priors) != 1:
+        raise ValueError(f"model must have one prior, got {len(model.priors)}")
+    sampler = MCMC(
+        NUTS(network_program, target_accept_prob=0.9),
+        num_warmup=warmup,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="vectorized" if chains > 1 else "sequential",
+        progress_bar=progress,
+    )
+    sampler.run(jax.random.key(seed), model, data)
+    kept = sampler.get_samples()
+    grouped = np.asarray(sampler.get_samples(group_by_chain=True)["outputs"])
+    flat = grouped.reshape(*grouped.shape[:2], -1)
+    rhats = [float(rank_normalised_rhat(flat[:, :, n])) for n in range(flat.shape[-1])]
+    return NutsDraws(
+        Weights(kept["weights_body"], kept["weights_head"]),
+        Biases(kept["hidden_biases"], kept["output_biases"]),
+        kept["log_tau"],
+        kept["log_precision"],
+        max(rhats),
+        float(np.mean(sampler.get_extra_fields()["diverging"])),
+    )
+
+
+def _row_variances(name: str, rows: int, model: Model) -> Array:
+    """`lambda_i^2` with its prior, moved on the log scale; ones without row scales."""
+    if model.rows is None:
+        return jnp.ones(rows)
+    if isinstance(model.rows, InverseGamma):
+        family: Any = dist.InverseGamma(model.rows.shape, model.rows.scale)
+        return _sampled(f"row_variances_{name}", family.expand([rows]).to_event(1))
+    family = dist.HalfCauchy(model.rows.scale)
+    return _sampled(f"row_scales_{name}", family.expand([rows]).to_event(1)) ** 2
+
+
+def _normal(name: str, shape: tuple[int, ...]) -> Array:
+    return _sampled(name, dist.Normal(0.0, 1.0).expand(shape).to_event(len(shape)))
+
+
+def _sampled(name: str, family: Any) -> Array:
+    return cast("Array", numpyro.sample(name, family))
+
+
+def _fixed_draws(network: Network, draws: int, seed: int, kind: Any) -> Array:
+    shape = (draws, network.layers, network.width, network.width)
+    # Numbers, not a program: a sampler must not draw them again at every step.
+    with jax.ensure_compile_time_eval():
+        return jax.random.normal(jax.random.key(seed), shape, kind)

@@ -1,0 +1,73 @@
+"""The two columns of the comparison: the paper's protocol, and what the public code computes."""
+
+from dataclasses import dataclass
+
+from predcp.resnet._network import Network
+from predcp.resnet._objective import Objective
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How the objective is put together.
+
+    **Arguments**
+    - `kl_weight`: of the divergence in the ELBO; 1 is exact.
+    - `averaged`: the divergence is averaged over the weights instead of summed, and set against
+        the mean log likelihood: a tempered objective.
+    - `flips`, `updates`, `slopes`: as in the public code, see `Objective`.
+    - `warmup`: epochs over which the weight of the divergence rises. Heavy-tailed row scales follow
+        the weights down to nothing before they have learnt anything; this gives them time.
+    """
+
+    kl_weight: float = 1.0
+    averaged: bool = False
+    flips: bool = False
+    updates: bool = False
+    slopes: bool = False
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.kl_weight >= 0.0 or self.warmup < 0:
+            raise ValueError(
+                f"kl_weight and warmup must not be negative, got {self.kl_weight!r} and "
+                f"{self.warmup!r}"
+            )
+
+    @property
+    def quirks(self) -> bool:
+        """Whether anything is as in the public code but the weight of the divergence."""
+        return self.flips or self.updates or self.slopes
+
+    def objective(self, network: Network, rows: int, choice: int = 0) -> Objective:
+        """For a fit to so many rows."""
+        unit = network.weights if self.averaged else rows
+        return Objective(
+            choice,
+            self.kl_weight / unit,
+            float(self.flips),
+            float(self.updates),
+            float(self.slopes),
+            float(self.warmup),
+        )
+
+
+PRESETS: dict[str, Preset] = {
+    # The exact ELBO, flipout as published, updates that belong to the model.
+    "paper": Preset(),
+    # The public code that the paper follows, quirks included.
+    "public-code": Preset(averaged=True, flips=True, updates=True, slopes=True),
+    # Its objective alone: the weight of the divergence, without the quirks.
+    "tempered": Preset(averaged=True),
+}
+
+
+def as_preset(preset: str | Preset) -> Preset:
+    """The object that a name stands for."""
+    if isinstance(preset, Preset):
+        return preset
+    if preset not in PRESETS:
+        raise ValueError(
+            f"preset must be one of {', '.join(map(repr, PRESETS))} or a predcp.resnet.Preset, "
+            f"got {preset!r}"
+        )
+    return PRESETS[preset]

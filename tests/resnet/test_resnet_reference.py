@@ -1,0 +1,227 @@
+"""NUTS as a reference, functions from the prior, the depth experiment's picture, devices."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpyro.infer.util import log_density
+from scipy import stats
+
+import predcp
+from predcp.experiments import Cell, Store, run
+from predcp.resnet import (
+    Data,
+    Model,
+    Network,
+    Preset,
+    as_scale_prior,
+    depth_picture,
+    depth_table,
+    layer_table,
+    network_program,
+    plot_prior_functions,
+    prior_functions,
+    sample_posterior,
+)
+from predcp.resnet._fit import fit
+from predcp.resnet._predictive import predictor
+from predcp.resnet._rows import ROWS
+from predcp.resnet._training import Optimiser, seed_words
+
+plt.switch_backend("Agg")
+
+
+def curve(rows=25, seed=0):
+    generator = np.random.default_rng(seed)
+    x = np.linspace(-1.5, 1.5, rows)[:, None]
+    y = np.tanh(2.0 * x[:, 0]) + 0.2 * generator.standard_normal(rows)
+    return Data(jnp.asarray(x), jnp.asarray(y))
+
+
+@pytest.mark.long
+def test_nuts_and_the_variational_posterior_predict_alike():
+    network = Network(1, 4, 1)
+    model = Model(network, (as_scale_prior("predcp"),), ROWS, precision=25.0)
+    data = curve()
+    draws = sample_posterior(model, data, warmup=150, draws=150, chains=2)
+    assert draws.log_tau.shape == (300, 1) and draws.divergences < 0.2
+    assert np.isfinite(draws.rhat)
+    reference = np.asarray(draws.outputs(network, data.x))[..., 0]
+    single = Data(*(part.astype(jnp.float32) for part in data))
+    fitted = fit(model, Optimiser(1e-2), single, Preset().objective(network, 25), 600, 25, 0)
+    outputs = np.asarray(
+        predictor(network, 200, many=False)(fitted.posterior, single.x, seed_words(0), 0.0)
+    )[..., 0]
+    # Mean-field means are close, and no wider than the noise of the data.
+    assert np.sqrt(np.mean((outputs.mean(0) - reference.mean(0)) ** 2)) < 0.2
+    assert np.sqrt(np.mean((reference.mean(0) - np.tanh(2.0 * data.x[:, 0])) ** 2)) < 0.15
+
+
+@pytest.mark.long
+def test_nuts_without_data_is_the_prior():
+    network = Network(1, 2, 1)
+    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=1e-6)
+    data = Data(jnp.zeros((1, 1)), jnp.zeros(1))
+    draws = sample_posterior(model, data, warmup=300, draws=1500, chains=1)
+    # tau ~ IG(3, 3): mean 1.5, median of 1/tau that of a gamma(3) over 3.
+    median = float(np.exp(np.median(draws.log_tau)))
+    assert median == pytest.approx(3.0 / 2.674, rel=0.12)
+
+
+@pytest.mark.parametrize("name", ["half-cauchy", "horseshoe", "fixed", "ecp"])
+@pytest.mark.long
+def test_nuts_runs_under_every_prior(name):
+    prior = as_scale_prior(name)
+    model = Model(Network(1, 3, 1), (prior,), ROWS, precision=None)
+    draws = sample_posterior(model, curve(), warmup=200, draws=200, chains=2)
+    assert np.isfinite(np.asarray(draws.log_tau)).all()
+    assert np.isfinite(np.asarray(draws.log_precision)).all()
+
+
+def test_nuts_knows_its_own_density():
+    """The program's density against the parts it is made of, at a point."""
+    network = Network(1, 2, 1)
+    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=25.0)
+    data = curve(5)
+    point = {
+        "row_variances_body": jnp.asarray([0.5, 1.0, 2.0]),
+        "row_variances_head": jnp.asarray([0.7, 1.3]),
+        "hidden_biases": jnp.asarray([[0.1, -0.2], [0.3, 0.0]]),
+        "output_biases": jnp.asarray([0.4]),
+        "xi_body": jnp.asarray([[0.5, -1.0], [0.2, 0.3], [-0.7, 1.1]]),
+        "xi_head": jnp.asarray([[1.0], [-0.5]]),
+        "log_tau_free": jnp.asarray([-0.6]),
+    }
+    found, _ = log_density(network_program, (model, data), {}, point)
+    expected = sum(
+        stats.norm.logpdf(np.asarray(point[name])).sum()
+        for name in ("hidden_biases", "output_biases", "xi_body", "xi_head")
+    )
+    rows = np.r_[point["row_variances_body"], point["row_variances_head"]]
+    expected += stats.invgamma.logpdf(rows, 3.0, scale=3.0).sum()
+    # On the log scale, with its Jacobian.
+    tau = np.exp(-0.6)
+    expected += stats.invgamma.logpdf(tau, 3.0, scale=3.0) + np.log(tau)
+    x, scales = np.asarray(data.x), np.sqrt(np.asarray(point["row_variances_body"]))
+    body = np.asarray(point["xi_body"]) * (scales * [1.0, tau**0.5, tau**0.5])[:, None]
+    head = np.asarray(point["xi_head"]) * np.sqrt([[0.7], [1.3]])
+    first = np.maximum(x @ body[:1] + [0.1, -0.2], 0.0)
+    top = first + np.maximum(first @ body[1:] + [0.3, 0.0], 0.0)
+    outputs = (top @ head + 0.4)[:, 0]
+    expected += stats.norm.logpdf(np.asarray(data.y), outputs, 0.2).sum()
+    assert float(found) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_nuts_is_for_small_networks():
+    model = Model(Network(1, 50, 1), (as_scale_prior("predcp"),), ROWS)
+    with pytest.raises(ValueError, match="at most 2000 weights"):
+        sample_posterior(model, curve())
+
+
+GRID = np.linspace(-3.0, 3.0, 30)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_prior_on_no_complexity_gives_the_reference(residual):
+    nearly_none = predcp.LogCauchy(0.01, loc=-60.0)
+    deep = prior_functions("predcp", 4, GRID, residual, functions=2, pi=nearly_none)
+    if residual:
+        shallow = prior_functions(
+            "predcp", 1, GRID, residual, functions=2, pi=predcp.LogCauchy(0.01, loc=-60.0)
+        )
+        # The first layer's weights are the same draws whatever lies above.
+        np.testing.assert_allclose(deep, shallow, atol=1e-10)
+        assert np.abs(deep).max() > 0.1
+    else:
+        assert np.abs(deep).max() < 1e-10
+
+
+@pytest.mark.parametrize("prior", ["normal", "horseshoe", "predcp"])
+def test_25_layers_stay_in_floating_point(prior):
+    drawn = prior_functions(prior, 25, GRID, functions=3, width=20)
+    assert drawn.shape == (3, 30) and np.isfinite(drawn).all()
+    assert len(np.unique(drawn[:, 0])) == 3
+    np.testing.assert_array_equal(drawn, prior_functions(prior, 25, GRID, functions=3, width=20))
+
+
+def test_the_picture_of_prior_functions():
+    figure = plot_prior_functions((2,), x=GRID, functions=2, width=10)
+    assert len(figure.axes) == 3 and all(len(ax.lines) == 2 for ax in figure.axes)
+    with pytest.raises(ValueError, match="prior must be one of"):
+        prior_functions("cauchy", 2, GRID)
+    with pytest.raises(ValueError, match="x must be finite"):
+        prior_functions("normal", 2, np.zeros((2, 2)))
+
+
+def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
+    settings = {"width": 4, "epochs": 1, "samples": 1, "prediction_samples": 4, "batch": 200}
+    cells = [
+        Cell("diabetes", "resnet", prior, "vi", split, settings=settings | {"layers": layers})
+        for prior in ("inverse-gamma", "fixed-1")
+        for layers in (1, 2)
+        for split in range(2)
+    ]
+    store = Store(tmp_path, "depth")
+    with pytest.raises(LookupError, match="no cells with a depth"):
+        depth_table(store)
+    with pytest.raises(LookupError, match="no residual networks"):
+        layer_table(store)
+    run("depth", cells, tmp_path, engine="batch")
+    table = depth_table(store)
+    assert len(table) == 4 and set(table["layers"]) == {1, 2} and (table["splits"] == 2).all()
+    assert (table["live_layers"] <= table["layers"]).all()
+    layers = layer_table(store)
+    # Two priors with one layer and with two: six layers in all.
+    assert len(layers) == 6 and layers["alive"].between(0.0, 1.0).all()
+    assert (layers["acting_scale"] > 0.0).all()
+    figure = depth_picture(store)
+    assert len(figure.axes) == 2
+
+
+_SHARDED = """
+import jax
+from predcp.experiments import Cell, Context
+from predcp.resnet import _sharding, cell
+assert jax.device_count() == 8
+settings = {"width": 5, "epochs": 2, "samples": 2, "prediction_samples": 8, "batch": 64}
+cells = [Cell("diabetes", "resnet", prior, "vi", split, settings=settings)
+         for prior in ("inverse-gamma", "predcp") for split in range(5)]
+spread = _sharding.over_devices
+seen = []
+def watched(tree, devices=None):
+    tree = spread(tree, devices)
+    seen.append(len(jax.tree.leaves(tree)[0].sharding.device_set))
+    return tree
+for devices in (jax.devices()[:1], jax.devices()):
+    cell.over_devices = lambda tree: watched(tree, devices)
+    for result in cell.run_many(cells, Context()):
+        print(*(float(v).hex() for v in result.metrics["test"].values()))
+assert seen == [1, 8], seen
+"""
+
+
+def test_eight_devices_give_the_result_of_one():
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0",
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": str(Path(predcp.__file__).parents[1]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _SHARDED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = np.array(
+        [[float.fromhex(v) for v in line.split()] for line in done.stdout.splitlines()]
+    )
+    assert found.shape == (20, 5)
+    # Batched products may add in another order on fewer fits.
+    np.testing.assert_allclose(found[10:], found[:10], rtol=1e-4, atol=1e-5)
