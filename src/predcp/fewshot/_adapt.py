@@ -1,0 +1,87 @@
+"""The inner loop: the parameters of one task, a few gradient steps from what tasks share."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from predcp.fewshot._networks import Modules, Network
+
+Objective = Literal["mean", "sum"]
+
+
+def cross_entropy(
+    logits: Float[Array, "n ways"], targets: Float[Array, "n ways"]
+) -> Float[Array, " n"]:
+    """Of each example; `targets` is 1 at its class and 0 elsewhere."""
+    return -jnp.sum(targets * jax.nn.log_softmax(logits), axis=-1)
+
+
+def adapted(
+    network: Network,
+    theta: Modules,
+    shared: Modules,
+    log_sigma: Float[Array, " modules"],
+    decay: Float[Array, ""],
+    x: Float[Array, "n ..."],
+    targets: Float[Array, "n ways"],
+    steps: int,
+    rate: float,
+    objective: Objective = "mean",
+    first_order: bool = False,
+    unroll: bool = False,
+) -> Modules:
+    """The task's parameters `phi + sigma eps` after gradient steps on eps from 0.
+
+    The steps lower `cross-entropy(phi + sigma eps) + |eps|^2 / 2` (the MAP in non-centred form): in
+    theta a step of size `rate sigma^2`, with a pull back to phi. With sigma = 1 and `decay` 0 they are
+    MAML's.
+
+    **Arguments**
+    - `theta`: phi. `x`: prepared inputs of the support set.
+    - `decay`: 1, or 0 for MAML, which has no prior on theta.
+    - `objective`: `mean` of the cross-entropy, as MAML's (it tempers the likelihood), or its `sum`, the
+        exact MAP.
+    - `first_order`: take the inner gradients as constants in the outer one.
+    - `unroll`: write the steps out, which compiles longer and runs faster.
+    """
+
+    def loss(own: Modules) -> Array:
+        each = cross_entropy(network.logits(own, shared, x), targets)
+        return each.mean() if objective == "mean" else each.sum()
+
+    sigma = dict(zip(network.module_names, jnp.exp(log_sigma)))
+
+    def parameters(eps: Modules) -> Modules:
+        return {
+            name: jax.tree.map(lambda phi, e, name=name: phi + sigma[name] * e, own, eps[name])
+            for name, own in theta.items()
+        }
+
+    def step(eps: Modules, own: Modules) -> Modules:
+        slope = jax.grad(loss)(own)
+        if first_order:
+            slope = jax.lax.stop_gradient(slope)
+        return {
+            name: jax.tree.map(
+                lambda e, g, name=name: e - rate * (sigma[name] * g + decay * e),
+                eps[name],
+                slope[name],
+            )
+            for name in eps
+        }
+
+    eps = jax.tree.map(jnp.zeros_like, theta)
+    if steps == 0:
+        return theta
+    # Written out even in a loop: at phi all tasks share their weights, and products are larger.
+    eps = step(eps, theta)
+    if unroll:
+        for _ in range(steps - 1):
+            eps = step(eps, parameters(eps))
+    elif steps > 1:
+        eps, _ = jax.lax.scan(
+            lambda eps, _: (step(eps, parameters(eps)), None), eps, None, length=steps - 1
+        )
+    return parameters(eps)
