@@ -1,6 +1,7 @@
 """The inner loop: the parameters of one task, a few gradient steps from what tasks share."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -47,9 +48,11 @@ def adapted(
     - `unroll`: write the steps out, which compiles longer and runs faster.
     """
 
-    def loss(own: Modules) -> Array:
+    def loss(own: Modules, shared: Modules, x: Array) -> Array:
         each = cross_entropy(network.logits(own, shared, x), targets)
         return each.mean() if objective == "mean" else each.sum()
+
+    slope = _constant(loss) if first_order else _twice_differentiable(loss)
 
     sigma = dict(zip(network.module_names, jnp.exp(log_sigma)))
 
@@ -60,14 +63,12 @@ def adapted(
         }
 
     def step(eps: Modules, own: Modules) -> Modules:
-        slope = jax.grad(loss)(own)
-        if first_order:
-            slope = jax.lax.stop_gradient(slope)
+        downhill = slope(own, shared, x)
         return {
             name: jax.tree.map(
                 lambda e, g, name=name: e - rate * (sigma[name] * g + decay * e),
                 eps[name],
-                slope[name],
+                downhill[name],
             )
             for name in eps
         }
@@ -85,3 +86,36 @@ def adapted(
             lambda eps, _: (step(eps, parameters(eps)), None), eps, None, length=steps - 1
         )
     return parameters(eps)
+
+
+def _constant(loss: Callable[..., Array]) -> Callable[..., Modules]:
+    """The gradient in the first argument, without derivatives of its own."""
+
+    def slope(own: Modules, shared: Modules, x: Array) -> Modules:
+        return jax.grad(loss)(*jax.lax.stop_gradient((own, shared, x)))
+
+    return slope
+
+
+def _twice_differentiable(loss: Callable[..., Array]) -> Callable[..., Modules]:
+    """The gradient in the first argument, whose own derivative is a Hessian-vector product.
+
+    The Hessian is symmetric, so the product that a reverse pass needs is a derivative along the
+    vector, and forward over reverse takes fewer operations than reverse over reverse.
+    """
+
+    @jax.custom_vjp
+    def slope(own: Modules, shared: Modules, x: Array) -> Modules:
+        return jax.grad(loss)(own, shared, x)
+
+    def forward(own: Modules, shared: Modules, x: Array) -> tuple[Modules, Any]:
+        (value, _), along = jax.linearize(
+            lambda own: jax.grad(loss, argnums=(0, 1))(own, shared, x), own
+        )
+        return value, along
+
+    def backward(along: Any, vector: Modules) -> tuple[Modules, Modules, None]:
+        return (*along(vector), None)
+
+    slope.defvjp(forward, backward)
+    return slope
