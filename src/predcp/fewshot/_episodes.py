@@ -10,6 +10,11 @@ from jaxtyping import Array, Float, Int, Key
 
 # Standard deviations below this are those of a constant channel, which carries nothing.
 _CONSTANT = 1e-6
+# Streams of random numbers: no two uses share one.
+STREAMS = {
+    name: number
+    for number, name in enumerate(("start", "train", "draws", "validation", "test", "kappa"))
+}
 
 
 class Pool(eqx.Module):

@@ -8,6 +8,8 @@ import numpy as np
 
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._fit import Fit
+from predcp.fewshot._scores import Scores
+from predcp.fewshot._train import require_alike
 
 # The paper's test: so many tasks, with as many queries a class as shots.
 _PAPER_TASKS = 600
@@ -83,13 +85,14 @@ def evaluate(fit: Fit, pool: Pool, tasks: int | None = None) -> list[Evaluation]
     """
     trainer, settings = fit.trainer, fit.trainer.settings
     pool.require(settings.ways, settings.shots, settings.queries, "the test data")
-    if pool.example_shape != trainer.train.example_shape:
-        raise ValueError(
-            f"test examples have shape {pool.example_shape}, those trained on "
-            f"{trainer.train.example_shape}: both must be alike, channels too"
-        )
+    require_alike(pool, trainer.train, "test")
     found = trainer.scores(fit.best, pool, tasks or settings.test_tasks, "test")
-    leaves = [np.asarray(leaf, np.float64) for leaf in found]
+    return evaluations(found)
+
+
+def evaluations(scores: Scores) -> list[Evaluation]:
+    """One a run."""
+    leaves = [np.asarray(leaf, np.float64) for leaf in scores]
     return [
         Evaluation(accuracy, likelihood, small, bins.sum(0))
         for accuracy, likelihood, small, bins in zip(*leaves)
