@@ -21,7 +21,8 @@ class Batch:
     """Runs cells that differ in their split alone together, one group after another.
 
     A model offers it by a function `run_many(cells, context)` beside its `run`; cells of a model
-    without one run one by one.
+    without one run one by one. A model whose cells share a program by another rule says so by a function
+    `group(cell)`: cells with an equal answer are run together.
     """
 
     def __init__(self, context: Context) -> None:
@@ -70,6 +71,9 @@ def execute_many(cells: Sequence[Cell], context: Context) -> list[Outcome]:
 
 
 def _group(cell: Cell) -> tuple[object, ...]:
+    own = getattr(sys.modules[resolve_model(cell.model).__module__], "group", None)
+    if own is not None:
+        return ("own", *own(cell))
     values = cell.to_json()
     return tuple(
         tuple(sorted(value.items())) if isinstance(value, dict) else value

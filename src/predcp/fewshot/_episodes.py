@@ -13,7 +13,9 @@ _CONSTANT = 1e-6
 # Streams of random numbers: no two uses share one.
 STREAMS = {
     name: number
-    for number, name in enumerate(("start", "train", "draws", "validation", "test", "kappa"))
+    for number, name in enumerate(
+        ("start", "train", "draws", "validation", "test", "kappa", "check")
+    )
 }
 
 

@@ -78,15 +78,18 @@ class Difference:
         return self.mean / self.standard_error if self.standard_error > 0.0 else math.nan
 
 
-def evaluate(fit: Fit, pool: Pool, tasks: int | None = None) -> list[Evaluation]:
-    """One evaluation a run, of the parameters kept, on the test tasks.
+def evaluate(
+    fit: Fit, pool: Pool, tasks: int | None = None, stream: str = "test"
+) -> list[Evaluation]:
+    """One evaluation a run, of the parameters kept.
 
-    **Arguments**: `pool`, classes that no run has seen; `tasks`, the setting `test_tasks` if None.
+    **Arguments**: `pool`, classes that no run was trained on; `tasks`, the setting `test_tasks` if None;
+    `stream`, `test`, or `check` for tasks of validation classes that no selection has used.
     """
     trainer, settings = fit.trainer, fit.trainer.settings
-    pool.require(settings.ways, settings.shots, settings.queries, "the test data")
-    require_alike(pool, trainer.train, "test")
-    found = trainer.scores(fit.best, pool, tasks or settings.test_tasks, "test")
+    pool.require(settings.ways, settings.shots, settings.queries, f"the {stream} data")
+    require_alike(pool, trainer.train, stream)
+    found = trainer.scores(fit.best, pool, tasks or settings.test_tasks, stream)
     return evaluations(found)
 
 

@@ -23,8 +23,11 @@ _CHECKPOINT_SECONDS = 60.0
 Told = Callable[[int, int, np.ndarray], None]
 
 
-class Paused(RuntimeError):
-    """The time given was used up; a checkpoint holds all that was done."""
+class Paused(KeyboardInterrupt):
+    """The time given was used up; a checkpoint holds all that was done.
+
+    An interrupt, so that a runner of grids stops and records nothing, as for Ctrl-C.
+    """
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def fit_runs(
                     f"stopped after {seconds:g} s at iteration {int(state.iteration)} of "
                     f"{settings.iterations}; run the same again to go on"
                 )
+    except Paused:
+        raise
     except KeyboardInterrupt:
         if saved is not None and int(state.iteration) > 0:
             saved.save(state, history, False)

@@ -113,7 +113,7 @@ class ConvNet(Network):
                 height, width = height // 2, width // 2
             if min(height, width) < 1:
                 raise ValueError(
-                    f"images of {example_shape[:2]} pixels are used up before block {name}; use fewer "
+                    f"images of {example_shape[:2]} pixels are used up in block {name}; use fewer "
                     "blocks or larger images"
                 )
             theta[name] = _linear(own, 9 * incoming, self.channels, gain=2.0)

@@ -43,7 +43,7 @@ def score_tasks(
 ) -> Scores:
     """The first `count` tasks of a stream under every run, `(runs, count)`.
 
-    **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, `validation` or `test`.
+    **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, `validation`, `check` or `test`.
     """
     block = min(_BLOCK, count)
     blocks = -(-count // block)

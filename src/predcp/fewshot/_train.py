@@ -140,7 +140,7 @@ class Trainer:
         )
 
     def scores(self, meta: Meta, pool: Pool, count: int, stream: str) -> Scores:
-        """How `count` tasks of a pool go, `(runs, tasks)`; `stream` is `validation` or `test`."""
+        """How `count` tasks of a pool go, `(runs, tasks)`; `stream` is `validation`, `check` or `test`."""
         if self._everywhere is not None:
             pool = jax.device_put(pool, self._everywhere)
         return score_tasks(
