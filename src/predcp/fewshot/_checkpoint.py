@@ -81,13 +81,16 @@ class Checkpoints:
                 "folder, or delete it"
             )
         leaves, structure = jax.tree.flatten(like)
-        read = [saved.arrays.get(f"leaf{place:04d}") for place in range(len(leaves))]
-        for new, old in zip(read, leaves):
-            if new is None or new.shape != old.shape or new.dtype != old.dtype:
+        read = []
+        for place, old in enumerate(leaves):
+            new = saved.arrays.get(f"leaf{place:04d}")
+            if new is None or np.atleast_1d(old).shape != new.shape or new.dtype != old.dtype:
                 raise CheckpointError(
                     f"{path} holds other arrays than this fit has (another precision, perhaps); "
                     "use another folder, or delete it"
                 )
+            # A file has no numbers without an axis.
+            read.append(new.reshape(old.shape))
         history = {
             name.removeprefix("history/"): list(values)
             for name, values in saved.arrays.items()

@@ -120,7 +120,9 @@ class ScalePrior:
         if not self.weighted:
             return self.kind
         pi = self.pi if isinstance(self.pi, str) else type(self.density).__name__
-        return f"{self.kind}-{pi}-{self.beta:.0e}".replace("e+00", "e-0").replace("e-0", "e-")
+        power = -round(math.log10(self.beta))
+        short = float(f"1e-{power}") == self.beta if power >= 0 else False
+        return f"{self.kind}-{pi}-{f'1e-{power}' if short else repr(self.beta)}"
 
 
 def as_scale_prior(prior: Any, **changes: Any) -> ScalePrior:

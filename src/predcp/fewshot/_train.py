@@ -234,7 +234,8 @@ def _advance(
         )
         slope = slope._replace(log_sigma=slope.log_sigma * run.trainable)
         if clips:
-            shrink = jnp.minimum(1.0, run.clip / optax.global_norm(slope))
+            square = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(slope))
+            shrink = jnp.minimum(1.0, run.clip / jnp.sqrt(square))
             slope = jax.tree.map(lambda leaf: leaf * shrink, slope)
         change, memory = optimiser.update(slope, memory, meta)
         return optax.apply_updates(meta, change), memory, told

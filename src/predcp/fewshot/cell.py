@@ -1,7 +1,7 @@
 """Cells of Table 3: few-shot classification, runs of one data set and number of shots in one program.
 
 Two variables of the environment serve long fits: `PREDCP_CHECKPOINTS`, a folder from which an interrupted
-one goes on and in which scores task by task are kept, and `PREDCP_SECONDS`, after which a fit
+one goes on and in which scores task by task are kept, and `PREDCP_SECONDS`, after which the process
 stops as if interrupted. `PREDCP_TOGETHER` says how many runs share a program.
 """
 
@@ -33,6 +33,8 @@ SCORES = "fewshot-scores"
 _PRIOR = ("modules", "measure", "into_shared", "clip")
 _NETWORK = ("channels", "blocks", "stride", "pool", "average", "normalisation", "precision")
 _TOGETHER = 16
+# What `PREDCP_SECONDS` counts from.
+_STARTED = time.monotonic()
 
 
 def run(cell: Cell, context: Context) -> Result:
@@ -52,7 +54,7 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     if together < 1:
         raise ValueError(f"PREDCP_TOGETHER must be at least 1, got {together}")
     seconds = os.environ.get("PREDCP_SECONDS")
-    deadline = None if seconds is None else time.monotonic() + float(seconds)
+    deadline = None if seconds is None else _STARTED + float(seconds)
     results: list[Result] = []
     for start in range(0, len(cells), together):
         results += _run_together(cells[start : start + together], context, deadline)
