@@ -46,3 +46,9 @@ def settings() -> Settings:
         validation_tasks=10,
         test_tasks=20,
     )
+
+
+@pytest.fixture
+def make_images():
+    """Made-up images in classes."""
+    return striped

@@ -77,8 +77,8 @@ def test_statistics_of_many_blocks():
 @pytest.mark.parametrize(
     "sizes,message",
     [
-        ((4, 1, 1), "ways must be 2 to 3, the classes of X, got 4"),
-        ((1, 1, 1), "ways must be 2 to 3"),
+        ((4, 1, 1), "ways must be at most 3, the classes of X, got 4"),
+        ((1, 1, 1), "ways must be at least 2, got 1"),
         ((2, 3, 3), r"shots \+ queries must be at most 5, .* got 3 \+ 3"),
         ((2, 0, 3), "at least one of each"),
     ],

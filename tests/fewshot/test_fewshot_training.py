@@ -261,7 +261,7 @@ def test_devices_share_the_work():
 @pytest.mark.parametrize(
     "change,message",
     [
-        ({"ways": 9}, "ways must be 2 to 8, the classes of the training data, got 9"),
+        ({"ways": 9}, "ways must be at most 8, the classes of the training data, got 9"),
         ({"shots": 10}, r"shots \+ queries must be at most 12"),
     ],
 )

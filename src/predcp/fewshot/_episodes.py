@@ -84,9 +84,11 @@ class Pool(eqx.Module):
 
     def require(self, ways: int, shots: int, queries: int, name: str = "X") -> None:
         """Refuse tasks that the pool cannot give."""
-        if not 2 <= ways <= self.classes:
+        if ways < 2:
+            raise ValueError(f"ways must be at least 2, got {ways}")
+        if ways > self.classes:
             raise ValueError(
-                f"ways must be 2 to {self.classes}, the classes of {name}, got {ways}; "
+                f"ways must be at most {self.classes}, the classes of {name}, got {ways}; "
                 "give more classes or ask for fewer ways"
             )
         fewest = int(np.min(np.asarray(self.counts)))

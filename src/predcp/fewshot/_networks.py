@@ -1,5 +1,6 @@
 """Networks as sequences of named modules, each adapted to a task with a scale of its own."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, cast
@@ -56,6 +57,10 @@ class Network(eqx.Module):
         for name in self.module_names:
             h = self.block(name, theta[name], shared.get(name, {}), h)
         return h.astype(jnp.result_type(theta[HEAD]["weight"]))
+
+    def width(self, example_shape: tuple[int, ...]) -> int:
+        """How many numbers one example takes where it takes most."""
+        raise NotImplementedError
 
     def to_config(self) -> dict[str, Any]:
         """Plain values from which `network_from_config` makes it again."""
@@ -123,6 +128,17 @@ class ConvNet(Network):
         theta[HEAD] = _linear(keys[-1], features, self.ways, gain=1.0)
         return theta, shared
 
+    def width(self, example_shape: tuple[int, ...]) -> int:
+        height, width, incoming = example_shape
+        most = 0
+        for _ in range(self.blocks):
+            height, width = -(-height // self.stride), -(-width // self.stride)
+            most = max(most, height * width * max(9 * incoming, self.channels))
+            if self.pool:
+                height, width = height // 2, width // 2
+            incoming = self.channels
+        return most
+
     def prepare(self, x: Float[Array, "n h w c"]) -> Float[Array, "n i j k"]:
         return patches(x, self.stride)
 
@@ -159,9 +175,7 @@ class DenseNet(Network):
         return (*(f"dense{number + 1}" for number in range(len(self.widths))), HEAD)
 
     def init(self, key: Array, example_shape: tuple[int, ...]) -> tuple[Modules, Modules]:
-        incoming = 1
-        for size in example_shape:
-            incoming *= size
+        incoming = math.prod(example_shape)
         theta: Modules = {}
         shared: Modules = {}
         keys = jax.random.split(key, len(self.widths) + 1)
@@ -171,6 +185,9 @@ class DenseNet(Network):
             incoming = width
         theta[HEAD] = _linear(keys[-1], incoming, self.ways, gain=1.0)
         return theta, shared
+
+    def width(self, example_shape: tuple[int, ...]) -> int:
+        return max(math.prod(example_shape), *self.widths, self.ways)
 
     def prepare(self, x: Float[Array, "n ..."]) -> Float[Array, "n d"]:
         return x.reshape(x.shape[0], -1)

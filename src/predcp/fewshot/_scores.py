@@ -12,8 +12,9 @@ from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta, split_task, targets, task_logits
 from predcp.fewshot._settings import Settings
 
-# Tasks adapted at once.
+# Tasks adapted at once: so many, or as many as have this many numbers in their widest layer.
 _BLOCK = 100
+_NUMBERS = 2**30
 _BINS = 15
 
 
@@ -45,7 +46,9 @@ def score_tasks(
 
     **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, `validation`, `check` or `test`.
     """
-    block = min(_BLOCK, count)
+    examples = settings.ways * (settings.shots + settings.queries)
+    task = decay.shape[0] * examples * network.width(pool.example_shape)
+    block = max(1, min(_BLOCK, count, _NUMBERS // task))
     blocks = -(-count // block)
 
     def one(number: Array) -> Scores:
