@@ -166,9 +166,7 @@ def _vmap_loss(
         own = {name: value for name, value in parameters.items() if _adapts(name)}
         for _ in range(settings.inner_steps):
             slopes = torch.func.grad(support_loss)(own, x)
-            own = {
-                name: value - settings.inner_rate * slopes[name] for name, value in own.items()
-            }
+            own = {name: value - settings.inner_rate * slopes[name] for name, value in own.items()}
         return F.cross_entropy(_logits(own | fixed, network, x_query), asked)
 
     return torch.func.vmap(task_loss)(support, query).mean()

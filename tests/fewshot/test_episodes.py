@@ -37,7 +37,7 @@ def test_every_example_and_class_is_equally_likely(pool):
     rows = draw(pool, 3000, ways=1, each=2).reshape(-1)
     seen = np.bincount(rows, minlength=21)
     for label in np.unique(LABELS):
-        members = np.flatnonzero(LABELS == label)
+        members = np.flatnonzero(label == LABELS)
         # A third of 3000 tasks, two examples each: expectation 2000 / size, five deviations.
         expected = 2000.0 / len(members)
         assert np.all(np.abs(seen[members] - expected) < 5.0 * np.sqrt(expected))

@@ -86,7 +86,9 @@ def test_a_table_is_run_and_compared(finished, capsys):
     ours = [
         one.arrays["test/accuracy"] for one in scores if one.config["cell"]["prior"] == PRIORS[2]
     ]
-    theirs = [one.arrays["test/accuracy"] for one in scores if one.config["cell"]["prior"] == "maml"]
+    theirs = [
+        one.arrays["test/accuracy"] for one in scores if one.config["cell"]["prior"] == "maml"
+    ]
     gap = 100 * (np.asarray(ours) - np.asarray(theirs))
     np.testing.assert_allclose(table[PRIORS[2]]["less_maml"], gap.mean())
     folder = str(finished / "checkpoints" / "scores")
@@ -116,7 +118,9 @@ def test_a_search_does_not_touch_the_test_classes(monkeypatch):
     asked = []
     real = cell_module.load_images
     monkeypatch.setattr(
-        cell_module, "load_images", lambda *arguments: asked.append(arguments[1]) or real(*arguments)
+        cell_module,
+        "load_images",
+        lambda *arguments: asked.append(arguments[1]) or real(*arguments),
     )
     result = run_many(cells(tested=False)[:1], Context())[0]
     assert set(result.metrics) == {"validation", "train"}

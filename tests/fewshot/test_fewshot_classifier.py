@@ -144,13 +144,16 @@ def test_images_come_as_they_are_loaded():
         (lambda m, x, y: m.fit(x), "y must be given"),
         (lambda m, x, y: m.fit(x, y, validation=x), r"validation must be a pair \(X, y\)"),
         (
-            lambda m, x, y: clone(m).set_params(ways=2, network=None).fit(
-                x, y, validation=(x[:, :2], y)
+            lambda m, x, y: (
+                clone(m).set_params(ways=2, network=None).fit(x, y, validation=(x[:, :2], y))
             ),
             "validation examples have shape",
         ),
         (lambda m, x, y: clone(m).set_params(progress=3).fit(x, y), "progress must be None, True"),
-        (lambda m, x, y: m.evaluate(x[:4], y[:4]), "ways must be at most 1, the classes of X, got 3"),
+        (
+            lambda m, x, y: m.evaluate(x[:4], y[:4]),
+            "ways must be at most 1, the classes of X, got 3",
+        ),
     ],
 )
 def test_bad_input_is_named(model, data, call, message):

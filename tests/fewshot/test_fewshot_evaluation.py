@@ -71,9 +71,7 @@ def test_the_papers_interval_is_about_binomial():
     generator = np.random.default_rng(0)
     small = generator.binomial(5, 0.36, 600) / 5
     one = evaluations(
-        scores_module.Scores(
-            *(jnp.asarray(small)[None],) * 3, bins=jnp.ones((1, 600, 3, 15))
-        )
+        scores_module.Scores(*(jnp.asarray(small)[None],) * 3, bins=jnp.ones((1, 600, 3, 15)))
     )[0]
     np.testing.assert_allclose(one.small_query_interval, 1.72, atol=0.15)
     assert one.calibration_error == 0.0
@@ -99,7 +97,9 @@ def test_impossible_tests_are_refused(fit, validation_pool, train_pool):
     with pytest.raises(ValueError, match=r"test examples have shape \(8, 8, 1\).* channels too"):
         evaluate(fit, grey)
     few = Pool.of(np.zeros((8, 8, 8, 3)), np.repeat(np.arange(2), 4))
-    with pytest.raises(ValueError, match="ways must be at most 2, the classes of the test data, got 3"):
+    with pytest.raises(
+        ValueError, match="ways must be at most 2, the classes of the test data, got 3"
+    ):
         evaluate(fit, few)
 
 

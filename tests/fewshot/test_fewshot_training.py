@@ -308,7 +308,9 @@ def test_bad_priors_are_refused(make, message):
         make()
 
 
-@pytest.mark.parametrize("name", ["maml", "flat", "predcp-gem-1e-3", "shrinkage-log-cauchy-1e-0", "predcp-gem-0.25"])
+@pytest.mark.parametrize(
+    "name", ["maml", "flat", "predcp-gem-1e-3", "shrinkage-log-cauchy-1e-0", "predcp-gem-0.25"]
+)
 def test_priors_by_name(name):
     prior = as_scale_prior(name)
     assert as_scale_prior(prior.name) == prior and as_scale_prior(prior) is prior

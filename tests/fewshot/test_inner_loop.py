@@ -127,9 +127,7 @@ def test_first_order_takes_inner_gradients_as_constants():
         eps = jax.tree.map(jnp.zeros_like, theta)
         for _ in range(3):
             own = {
-                name: jax.tree.map(
-                    lambda p, e, s=s: p + jnp.exp(s) * e, theta[name], eps[name]
-                )
+                name: jax.tree.map(lambda p, e, s=s: p + jnp.exp(s) * e, theta[name], eps[name])
                 for name, s in zip(names, log_sigma)
             }
             slope = jax.lax.stop_gradient(jax.grad(support_loss)(own, shared))

@@ -1,7 +1,8 @@
 """The paper's tables, and a toy, as grids of cells. Each function lists one experiment's cells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
+from types import MappingProxyType
 
 from predcp.experiments._cell import Cell, Setting
 
@@ -100,7 +101,7 @@ def table3_omniglot() -> list[Cell]:
     }
     priors = ("maml", "flat", "shrinkage-log-cauchy-1e-1", "predcp-log-cauchy-1e-1")
     return [
-        _few_shot("omniglot", 1, prior, seed, **smaller)
+        _few_shot("omniglot", 1, prior, seed, smaller)
         for prior, seed in product(priors, range(SEEDS))
     ]
 
@@ -131,7 +132,7 @@ def fewshot_search() -> list[Cell]:
         (predcp, {"kappa_inputs": "query", "into_shared": False}),
     ]
     return [
-        _few_shot("fc100", 1, prior, **short, **changes)
+        _few_shot("fc100", 1, prior, changes={**short, **changes})
         for priors, changes in variants
         for prior in priors
     ]
@@ -175,7 +176,13 @@ def _appendix(data: str) -> list[Cell]:
     ]
 
 
-def _few_shot(data: str, shots: int, prior: str, seed: int = 0, **changes: Setting) -> Cell:
+def _few_shot(
+    data: str,
+    shots: int,
+    prior: str,
+    seed: int = 0,
+    changes: Mapping[str, Setting] = MappingProxyType({}),
+) -> Cell:
     settings: dict[str, Setting] = {
         "images": data,
         "ways": 5,
@@ -194,5 +201,5 @@ def _few_shot(data: str, shots: int, prior: str, seed: int = 0, **changes: Setti
     }
     # The number of shots is part of the data: results of different shots never share a row.
     return Cell(
-        f"{data}-{shots}shot", "fewshot", prior, "map", seed=seed, settings=settings | changes
+        f"{data}-{shots}shot", "fewshot", prior, "map", seed=seed, settings={**settings, **changes}
     )

@@ -40,7 +40,9 @@ class Checkpoints:
         # An interrupt may have come between a look and the state it belongs to.
         known = sum(number <= int(state.iteration) for number in history["iteration"])
         arrays = {f"leaf{place:04d}": np.asarray(leaf) for place, leaf in enumerate(leaves)}
-        arrays |= {f"history/{name}": np.asarray(values[:known]) for name, values in history.items()}
+        arrays |= {
+            f"history/{name}": np.asarray(values[:known]) for name, values in history.items()
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_file():
             self.path.replace(self.older)

@@ -40,8 +40,8 @@ class FewShotClassifier(BaseEstimator):
     - `prior`: a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`, or a
         `ScalePrior`.
     - `network`: a `ConvNet` or `DenseNet`; None for a small one that fits the examples.
-    - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`, `inner_rate`,
-        `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see `Settings`.
+    - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
+        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see `Settings`.
     - `checkpoint`: a file from which an interrupted fit goes on.
     - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
         (done, total, accuracy).
@@ -94,8 +94,8 @@ class FewShotClassifier(BaseEstimator):
     def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
         """Learn from tasks of the classes in `y`.
 
-        **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, the
-        same as a pair or an `ImageClasses`, of other classes, to keep the parameters that do best there.
+        **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
+        pair of the same or an `ImageClasses`, of other classes, to keep the parameters that do best there.
         """
         train = Pool.of(*_examples(X, y), name="X")
         held = None
@@ -111,7 +111,9 @@ class FewShotClassifier(BaseEstimator):
         with shown(self.progress, "tasks") as told:
             fit = fit_runs(network, settings, [run], train, held, self.checkpoint, told=told)
         self._fit: Fit | None = fit
-        self._keep(network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best))
+        self._keep(
+            network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
+        )
         self.iteration_ = int(fit.iteration[0])
         self.validation_accuracy_ = float(fit.validation_accuracy[0])
         self.report_ = module_report(fit)
@@ -134,7 +136,9 @@ class FewShotClassifier(BaseEstimator):
         self._check_fitted()
         x, labels = self._standardised(X, "X"), np.asarray(y)
         if labels.shape != (len(x),):
-            raise ValueError(f"y must have shape ({len(x)},), one label an example, got {labels.shape}")
+            raise ValueError(
+                f"y must have shape ({len(x)},), one label an example, got {labels.shape}"
+            )
         classes, numbers = np.unique(labels, return_inverse=True)
         if not 2 <= len(classes) <= self.settings_.ways:
             raise ValueError(

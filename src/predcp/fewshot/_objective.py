@@ -83,7 +83,14 @@ def outer_loss(
 
     def one(support: Array, query: Array) -> tuple[Array, Array]:
         logits = task_logits(
-            network, settings, meta, run.decay, support, query, settings.inner_steps, settings.unroll
+            network,
+            settings,
+            meta,
+            run.decay,
+            support,
+            query,
+            settings.inner_steps,
+            settings.unroll,
         )
         right = jnp.argmax(logits, -1) == jnp.argmax(wanted, -1)
         return cross_entropy(logits, wanted).mean(), right.mean()

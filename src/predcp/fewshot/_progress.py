@@ -33,7 +33,13 @@ def shown(progress: Any, words: str) -> Iterator[Told | None]:
 @contextlib.contextmanager
 def _bar(words: str) -> Iterator[Told]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),

@@ -44,7 +44,8 @@ def score_tasks(
 ) -> Scores:
     """The first `count` tasks of a stream under every run, `(runs, count)`.
 
-    **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, `validation`, `check` or `test`.
+    **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, one of `validation`, `check`
+    (also of validation classes) and `test`.
     """
     examples = settings.ways * (settings.shots + settings.queries)
     task = decay.shape[0] * examples * network.width(pool.example_shape)

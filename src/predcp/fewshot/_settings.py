@@ -63,7 +63,10 @@ class Settings:
         for name in ("inner_rate", "outer_rate", "initial_scale"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        for name, choices in (("objective", ("mean", "sum")), ("kappa_inputs", ("support", "query"))):
+        for name, choices in (
+            ("objective", ("mean", "sum")),
+            ("kappa_inputs", ("support", "query")),
+        ):
             if getattr(self, name) not in choices:
                 raise ValueError(
                     f"{name} must be {' or '.join(choices)}, got {getattr(self, name)!r}"

@@ -106,9 +106,7 @@ class Trainer:
     def start(self) -> State:
         """Fresh parameters: a seed decides them, whatever the prior."""
         return self.placed(
-            _start(
-                self.network, self.settings, self.values, self.seeds, self.train.example_shape
-            )
+            _start(self.network, self.settings, self.values, self.seeds, self.train.example_shape)
         )
 
     def placed(self, state: State) -> State:
@@ -241,7 +239,8 @@ def _advance(
         return optax.apply_updates(meta, change), memory, told
 
     def iterate(carry, inputs):
-        meta, memory, told = jax.vmap(step)(*carry, values, *inputs)
+        (meta, memory), (rows, key) = carry, inputs
+        meta, memory, told = jax.vmap(step)(meta, memory, values, rows, key)
         return (meta, memory), told
 
     (meta, memory), (loss, accuracy) = jax.lax.scan(

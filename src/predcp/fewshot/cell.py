@@ -102,7 +102,9 @@ def cell_settings(cell: Cell) -> Settings:
     known = (*_PRIOR, *_NETWORK, "images", "tested", "complexity_draws", *Settings.names())
     unknown = [name for name in cell.settings if name not in known]
     if unknown:
-        raise ValueError(f"settings {unknown} are not known for fewshot; there are: {', '.join(known)}")
+        raise ValueError(
+            f"settings {unknown} are not known for fewshot; there are: {', '.join(known)}"
+        )
     own: dict[str, Any] = {
         name: value for name, value in cell.settings.items() if name in Settings.names()
     }
