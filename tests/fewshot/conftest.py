@@ -29,7 +29,7 @@ def validation_pool(train_pool) -> Pool:
 
 @pytest.fixture(scope="session")
 def network() -> ConvNet:
-    return ConvNet(ways=3, channels=4, blocks=2, precision="highest")
+    return ConvNet(ways=3, channels=4, blocks=1, precision="highest")
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +41,7 @@ def settings() -> Settings:
         meta_batch=2,
         iterations=12,
         inner_steps=2,
+        unroll=False,
         inner_steps_test=3,
         validate_every=4,
         validation_tasks=10,

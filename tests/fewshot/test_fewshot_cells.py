@@ -130,11 +130,10 @@ def test_a_search_does_not_touch_the_test_classes(monkeypatch):
 
 def test_runs_are_split_into_programs(monkeypatch):
     sizes = []
-    real = cell_module._run_together
 
     def together(group, *rest):
         sizes.append(len(group))
-        return real(group, *rest)
+        return [None] * len(group)
 
     monkeypatch.setattr(cell_module, "_run_together", together)
     monkeypatch.setenv("PREDCP_TOGETHER", "4")

@@ -38,8 +38,8 @@ def test_max_pool(size):
 
 @pytest.mark.parametrize("axes", [(0, 1), (1, 2)])
 def test_derivatives_of_the_normalisation_are_those_of_its_formula(axes):
-    x = jax.random.normal(KEY, (4, 3, 2)) * 2.0 + 1.0
-    weights = jax.random.normal(jax.random.key(1), (4, 3, 2))
+    x = jax.random.normal(KEY, (3, 2, 2)) * 2.0 + 1.0
+    weights = jax.random.normal(jax.random.key(1), (3, 2, 2))
 
     def plain(x):
         centred = x - x.mean(axes, keepdims=True)
@@ -48,9 +48,9 @@ def test_derivatives_of_the_normalisation_are_those_of_its_formula(axes):
     def ours(x):
         return jnp.sum(weights * _standard(x, axes)[0])
 
-    np.testing.assert_allclose(ours(x), plain(x), rtol=1e-10)
-    np.testing.assert_allclose(jax.grad(ours)(x), jax.grad(plain)(x), rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(jax.hessian(ours)(x), jax.hessian(plain)(x), rtol=1e-7, atol=1e-8)
+    for derive in (lambda f: f, jax.grad, jax.hessian):
+        mine, theirs = jax.jit(derive(ours))(x), jax.jit(derive(plain))(x)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-8)
 
 
 def test_a_constant_channel_is_no_trouble():

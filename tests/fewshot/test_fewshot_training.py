@@ -1,5 +1,6 @@
 """Training: same seed same bits, alone or in company, in one go or resumed."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -42,16 +43,16 @@ def leaves(meta, run):
 def test_a_run_does_not_depend_on_its_company(
     whole, network, settings, train_pool, validation_pool
 ):
-    for index in (1, 3):
-        alone = fit_runs(network, settings, [RUNS[index]], train_pool, validation_pool)
-        for ours, theirs in zip(leaves(alone.best, 0), leaves(whole.best, index), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
-        assert alone.iteration[0] == whole.iteration[index]
+    index = 3
+    alone = fit_runs(network, settings, [RUNS[index]], train_pool, validation_pool)
+    for ours, theirs in zip(leaves(alone.best, 0), leaves(whole.best, index), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+    assert alone.iteration[0] == whole.iteration[index]
 
 
 def test_scales_are_learnt_but_by_maml(whole):
     sigma = whole.history["sigma"]
-    assert sigma.shape == (3, 4, 3)
+    assert sigma.shape == (3, 4, 2)
     np.testing.assert_array_equal(sigma[:, 0], 1.0)
     assert np.all(sigma[-1, 1:] != 1.0)
     # The prior pulls scales down.
@@ -66,14 +67,15 @@ def test_the_best_look_is_kept(whole):
     )
 
 
-def test_seeds_and_priors(network, settings, train_pool):
-    runs = [Run(as_scale_prior("flat"), seed) for seed in (0, 0, 1)]
-    trainer = Trainer(network, settings, runs, train_pool)
-    state, _ = trainer.advance(trainer.start(), 4)
-    first, again, other = (leaves(state.meta, run) for run in range(3))
-    for ours, theirs in zip(first, again, strict=True):
+def test_a_seed_decides_the_start_whatever_the_prior(network, settings, train_pool):
+    runs = [
+        Run(as_scale_prior(prior), seed) for prior, seed in (("flat", 0), ("maml", 0), ("flat", 1))
+    ]
+    start = Trainer(network, settings, runs, train_pool).start()
+    first, same, other = (leaves(start.meta, run) for run in range(3))
+    for ours, theirs in zip(first, same, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert not np.allclose(first[0], other[0])
+    assert not np.allclose(first[1], other[1])
 
 
 def paused_at(limit, error, monkeypatch):
@@ -169,11 +171,11 @@ def test_patience_stops_a_fit_and_freezes_a_run(network, settings, train_pool, v
     assert np.argmax(seen) == len(seen) - 3
 
 
-def test_programs_are_traced_once(network, settings, train_pool, validation_pool, monkeypatch):
-    fit_runs(network, settings, RUNS[:2], train_pool, validation_pool)
+def test_programs_are_traced_once(whole, network, settings, train_pool, validation_pool):
     before = train_module._advance._cache_size()
-    others = [Run(prior, 8) for prior, _ in RUNS[:2]]
-    fit_runs(network, settings, others, train_pool, validation_pool)
+    others = [Run(replace(prior, beta=0.3), 8) for prior, _ in RUNS]
+    shorter = replace(settings, iterations=4, patience=3)
+    fit_runs(network, shorter, others, train_pool, validation_pool)
     assert train_module._advance._cache_size() == before
 
 
@@ -194,9 +196,9 @@ def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_poo
     np.testing.assert_allclose(norms[2], norms[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("change", [{"kappa_inputs": "query", "draws": 3}, {"truncate": True}])
-def test_other_ways_to_measure_kappa_run(network, settings, train_pool, change):
-    trainer = Trainer(network, replace(settings, **change), RUNS[3:], train_pool)
+def test_other_ways_to_measure_kappa_run(network, settings, train_pool):
+    changed = replace(settings, kappa_inputs="query", draws=3, truncate=True)
+    trainer = Trainer(network, changed, RUNS[3:], train_pool)
     state, means = trainer.advance(trainer.start(), 2)
     assert np.all(np.isfinite(state.meta.log_sigma)) and np.isfinite(means["loss"][0])
 
@@ -209,7 +211,7 @@ def test_what_is_learnt_helps_new_classes(network, settings, train_pool, validat
     before = evaluate(fresh, validation_pool)[0]
     assert learnt.mean > before.mean + 10.0
     report = module_report(fit)
-    assert report.modules == ("conv1", "conv2", "head") and "kept" in str(report)
+    assert report.modules == ("conv1", "head") and "kept" in str(report)
 
 
 def test_devices_share_the_work():
@@ -225,16 +227,15 @@ def test_devices_share_the_work():
         devices = jax.devices()
         assert len(devices) == 2
         for count in (1, 2):
-            runs = [Run(as_scale_prior("predcp-exponential-1e-1"), s) for s in range(count)]
+            runs = [Run(as_scale_prior("flat"), s) for s in range(count)]
             found = []
             for given in (None, devices):
                 trainer = Trainer(network, settings, runs, pool, pool, given)
                 state, told = trainer.advance(trainer.start(), 3)
-                state, seen = trainer.selected(state)
                 if given is not None:
                     leaf = state.meta.theta["head"]["weight"]
                     assert len(leaf.sharding.device_set) == 2
-                found.append(jax.tree.leaves((state.meta, told, seen)))
+                found.append(jax.tree.leaves((state.meta, told)))
             for one, two in zip(*found):
                 np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
         try:
@@ -247,7 +248,6 @@ def test_devices_share_the_work():
         "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0 "
         "--xla_cpu_use_fusion_emitters=false"
     )
-    import os
 
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

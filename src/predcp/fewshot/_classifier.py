@@ -41,7 +41,8 @@ class FewShotClassifier(BaseEstimator):
         `ScalePrior`.
     - `network`: a `ConvNet` or `DenseNet`; None for a small one that fits the examples.
     - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
-        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see `Settings`.
+        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see
+        `Settings`.
     - `checkpoint`: a file from which an interrupted fit goes on.
     - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
         (done, total, accuracy).
@@ -146,7 +147,7 @@ class FewShotClassifier(BaseEstimator):
                 f"{self.settings_.ways} (ways)"
             )
         wanted = jnp.asarray(np.eye(self.settings_.ways)[numbers], self.meta_.log_sigma.dtype)
-        theta = _adapted(self.network_, self.settings_, self.meta_, self.decay_, x, wanted)
+        theta = _adapted(self.network_, self.settings_.program, self.meta_, self.decay_, x, wanted)
         self.adapted_ = AdaptedClassifier(self, theta, classes)
         return self.adapted_
 
@@ -167,7 +168,7 @@ class FewShotClassifier(BaseEstimator):
         self._check_shape(pool.example_shape, "X")
         meta = jax.tree.map(lambda leaf: leaf[None], self.meta_)
         decay = jnp.full(1, self.decay_, self.meta_.log_sigma.dtype)
-        found = score_tasks(self.network_, settings, meta, decay, pool, tasks, "test")
+        found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
         return evaluations(found)[0]
 
     def module_report(self) -> ModuleReport:

@@ -1,6 +1,6 @@
 """How a few-shot model is trained and tried, apart from its data, network, prior and seed."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from predcp.fewshot._adapt import Objective
@@ -75,6 +75,21 @@ class Settings:
     def to_config(self) -> dict[str, Any]:
         """As plain JSON values."""
         return asdict(self)
+
+    @property
+    def program(self) -> "Settings":
+        """The settings that a compiled program depends on; the others at fixed values.
+
+        Fits that differ in the number of iterations or tasks alone share their programs.
+        """
+        return replace(
+            self,
+            iterations=1,
+            validate_every=1,
+            validation_tasks=1,
+            patience=None,
+            test_tasks=1,
+        )
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

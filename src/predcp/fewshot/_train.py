@@ -106,7 +106,13 @@ class Trainer:
     def start(self) -> State:
         """Fresh parameters: a seed decides them, whatever the prior."""
         return self.placed(
-            _start(self.network, self.settings, self.values, self.seeds, self.train.example_shape)
+            _start(
+                self.network,
+                self.settings.program,
+                self.values,
+                self.seeds,
+                self.train.example_shape,
+            )
         )
 
     def placed(self, state: State) -> State:
@@ -125,7 +131,7 @@ class Trainer:
         """`length` iterations, and the mean query loss and accuracy of each run over them."""
         return _advance(
             self.network,
-            self.settings,
+            self.settings.program,
             self.densities,
             self.values,
             self.seeds,
@@ -142,7 +148,7 @@ class Trainer:
         if self._everywhere is not None:
             pool = jax.device_put(pool, self._everywhere)
         return score_tasks(
-            self.network, self.settings, meta, self.values.decay, pool, count, stream
+            self.network, self.settings.program, meta, self.values.decay, pool, count, stream
         )
 
     def selected(self, state: State) -> tuple[State, dict[str, Array]]:
@@ -161,7 +167,7 @@ class Trainer:
     def kappa(self, meta: Meta) -> Float[Array, "runs modules"]:
         """kappa of every module on one fixed batch of tasks, with fixed draws."""
         pool = self.train if self.validation is None else self.validation
-        return reported_kappa(self.network, self.settings, meta, pool)
+        return reported_kappa(self.network, self.settings.program, meta, pool)
 
 
 def require_alike(pool: Pool, train: Pool, name: str) -> None:
