@@ -101,7 +101,7 @@ def test_a_table_is_run_and_compared(finished, capsys):
 
 
 def test_time_used_up_leaves_no_record_and_the_run_goes_on(tmp_path, monkeypatch):
-    grid = cells()[:1]
+    grid = cells()
     monkeypatch.setenv("PREDCP_SECONDS", "0")
     monkeypatch.setattr(cell_module, "_STARTED", -1e9)
     with pytest.raises(KeyboardInterrupt, match="at iteration 2 of 4"):
@@ -109,7 +109,7 @@ def test_time_used_up_leaves_no_record_and_the_run_goes_on(tmp_path, monkeypatch
     store = Store(tmp_path / "results", "table3")
     assert store.status(grid[0]) == "absent" and not store.cell_folders()
     monkeypatch.delenv("PREDCP_SECONDS")
-    assert run("table3", grid, tmp_path / "results", engine="batch").finished == 1
+    assert run("table3", grid, tmp_path / "results", engine="batch").finished == 6
     log = next((tmp_path / "checkpoints").glob("*.log")).read_text().splitlines()
     assert [line.split()[0] for line in log] == ["2", "4"]
 
@@ -165,3 +165,29 @@ def test_every_declared_cell_can_be_read(name):
 def test_bad_cells_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         run_many([replace(cells()[0], **change)], Context())
+
+
+@pytest.mark.long
+def test_mini_imagenet_runs_from_a_folder(tmp_path, monkeypatch):
+    """A made-up folder of the layout that users bring, at its real size of 84 x 84."""
+    image_module = pytest.importorskip("PIL.Image")
+    from predcp.data import load_images
+
+    monkeypatch.setattr(cell_module, "load_images", load_images)
+    folder = tmp_path / "fewshot" / "mini-imagenet"
+    (folder / "images").mkdir(parents=True)
+    generator = np.random.default_rng(0)
+    for part in ("train", "val", "test"):
+        lines = ["filename,label"]
+        for label in range(4):
+            for number in range(4):
+                name = f"{part}{label}{number}.jpg"
+                pixels = generator.integers(0, 256, (20, 30, 3)).astype(np.uint8)
+                image_module.fromarray(pixels).save(folder / "images" / name)
+                lines.append(f"{name},{part}{label}")
+        (folder / f"{part}.csv").write_text("\n".join(lines) + "\n")
+    settings = {**SETTINGS, "images": "mini-imagenet", "blocks": 4, "channels": 2, "test_tasks": 3}
+    cell = Cell("mini-imagenet-1shot", "fewshot", PRIORS[2], "map", settings=settings)
+    assert cell_network(cell).pool and cell_network(cell).stride == 1
+    result = run_many([cell], Context(str(tmp_path)))[0]
+    assert 0.0 <= result.metrics["test"]["accuracy"] <= 100.0

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from predcp._saved import SavedModelError
 from predcp.data import ImageClasses
-from predcp.fewshot import DenseNet, FewShotClassifier
+from predcp.fewshot import ConvNet, DenseNet, FewShotClassifier
 from predcp.fewshot._classifier import default_network
 
 plt.switch_backend("Agg")
@@ -120,7 +120,7 @@ def test_images_come_as_they_are_loaded():
     classes = ImageClasses("made-up", "train", images, np.repeat(np.arange(3), 10), ("a", "b", "c"))
     small = FewShotClassifier(
         "flat",
-        network=default_network((6, 6, 1), 2),
+        network=DenseNet(ways=2, widths=()),
         ways=2,
         queries=2,
         inner_steps=1,
@@ -129,7 +129,9 @@ def test_images_come_as_they_are_loaded():
         validate_every=2,
     )
     small.fit(classes)
-    assert small.network_.blocks == 2 and np.isnan(small.validation_accuracy_)
+    assert np.isnan(small.validation_accuracy_)
+    assert default_network((6, 6, 1), 2).module_names == ("conv1", "conv2", "head")
+    assert default_network((6,), 2).module_names == ("dense1", "dense2", "head")
     with pytest.raises(ValueError, match=r"shape \(6, 6, 3\), the model was fitted to \(6, 6, 1\)"):
         small.adapt(np.zeros((2, 6, 6, 3)), [0, 1])
 
@@ -169,3 +171,24 @@ def test_calls_out_of_order_say_what_to_do(model):
     fresh.__dict__.update({k: v for k, v in model.__dict__.items() if k != "adapted_"})
     with pytest.raises(NotFittedError, match="call adapt"):
         fresh.predict(np.zeros((2, 4)))
+
+
+@pytest.mark.long
+def test_omniglot_with_a_tiny_network_on_a_processor():
+    from predcp.data import is_present, load_images, source
+
+    if not is_present(source("omniglot")):
+        pytest.skip("Omniglot is not in the data directory")
+    tiny = FewShotClassifier(
+        network=ConvNet(channels=16, blocks=3, average=False),
+        queries=5,
+        inner_steps=1,
+        inner_steps_test=3,
+        inner_rate=0.4,
+        outer_rate=3e-3,
+        iterations=600,
+        validate_every=200,
+    )
+    tiny.fit(load_images("omniglot", "train"), validation=load_images("omniglot", "validation"))
+    # Chance is 20%.
+    assert tiny.evaluate(load_images("omniglot", "test"), tasks=100).mean > 45.0

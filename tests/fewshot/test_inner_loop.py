@@ -9,11 +9,11 @@ from predcp.fewshot import ConvNet, adapted
 from predcp.fewshot._adapt import cross_entropy
 
 KEY = jax.random.key(0)
-NETWORK = ConvNet(ways=3, channels=4, blocks=2, precision="highest")
-THETA, SHARED = NETWORK.init(KEY, (8, 8, 3))
-X = NETWORK.prepare(jax.random.normal(jax.random.key(1), (6, 8, 8, 3)))
+NETWORK = ConvNet(ways=3, channels=3, blocks=1, precision="highest")
+THETA, SHARED = NETWORK.init(KEY, (4, 4, 2))
+X = NETWORK.prepare(jax.random.normal(jax.random.key(1), (6, 4, 4, 2)))
 TARGETS = jnp.repeat(jnp.eye(3), 2, axis=0)
-LOG_SIGMA = jnp.asarray([0.3, -0.4, 0.8])
+LOG_SIGMA = jnp.asarray([0.3, -0.4])
 ONE = jnp.ones(())
 
 
@@ -56,7 +56,7 @@ def test_maml_is_gradient_descent():
         lambda log_sigma: adapted(
             NETWORK, THETA, SHARED, log_sigma, 0.0 * ONE, X, TARGETS, 3, 0.1, unroll=True
         )
-    )(jnp.zeros(3))
+    )(jnp.zeros(2))
     close(ours, theta, 1e-9)
 
 
@@ -78,13 +78,12 @@ def test_no_steps_leave_what_is_shared():
 
 
 def test_a_tiny_scale_keeps_a_module_still():
-    log_sigma = jnp.asarray([-40.0, 0.0, -40.0])
+    log_sigma = jnp.asarray([0.0, -40.0])
     ours = jax.jit(
         lambda log_sigma: adapted(NETWORK, THETA, SHARED, log_sigma, ONE, X, TARGETS, 3, 0.1)
     )(log_sigma)
-    close(ours["conv1"], THETA["conv1"], 1e-14)
     close(ours["head"], THETA["head"], 1e-14)
-    assert not np.allclose(ours["conv2"]["weight"], THETA["conv2"]["weight"])
+    assert not np.allclose(ours["conv1"]["weight"], THETA["conv1"]["weight"])
 
 
 def outer(adapt):

@@ -73,7 +73,7 @@ def _run_together(cells: Sequence[Cell], context: Context, deadline: float | Non
     if folder is not None:
         names = hashlib.sha256("".join(cell.key for cell in cells).encode()).hexdigest()[:16]
         checkpoint = folder / f"{first.data}-{names}.checkpoint"
-    left = None if deadline is None else max(deadline - time.monotonic(), 1.0)
+    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
     fit = fit_runs(
         network,
         settings,
