@@ -1,0 +1,59 @@
+"""Few-shot learning: sigma-MAML with a complexity prior on how far each module may move."""
+
+from typing import TYPE_CHECKING, Any
+
+from predcp.fewshot._adapt import adapted
+from predcp.fewshot._checkpoint import CheckpointError
+from predcp.fewshot._complexity import ModuleKappa, module_draws, module_kappa
+from predcp.fewshot._episodes import Pool
+from predcp.fewshot._evaluate import Difference, Evaluation, evaluate, paired_difference
+from predcp.fewshot._fit import Fit, Paused, fit_runs
+from predcp.fewshot._networks import ConvNet, DenseNet, Network, paper_network
+from predcp.fewshot._objective import Meta
+from predcp.fewshot._priors import HYPERPRIORS, ScalePrior, as_scale_prior
+from predcp.fewshot._report import ModuleReport, module_report
+from predcp.fewshot._settings import Settings
+from predcp.fewshot._train import Run, Trainer
+
+if TYPE_CHECKING:
+    from predcp.fewshot._classifier import AdaptedClassifier, FewShotClassifier
+
+__all__ = [
+    "HYPERPRIORS",
+    "AdaptedClassifier",
+    "CheckpointError",
+    "ConvNet",
+    "DenseNet",
+    "Difference",
+    "Evaluation",
+    "FewShotClassifier",
+    "Fit",
+    "Meta",
+    "ModuleKappa",
+    "ModuleReport",
+    "Network",
+    "Paused",
+    "Pool",
+    "Run",
+    "ScalePrior",
+    "Settings",
+    "Trainer",
+    "adapted",
+    "as_scale_prior",
+    "evaluate",
+    "fit_runs",
+    "module_draws",
+    "module_kappa",
+    "module_report",
+    "paired_difference",
+    "paper_network",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The estimator needs scikit-learn, the rest does not.
+    if name in ("AdaptedClassifier", "FewShotClassifier"):
+        from predcp.fewshot import _classifier
+
+        return getattr(_classifier, name)
+    raise AttributeError(f"module 'predcp.fewshot' has no attribute {name!r}")

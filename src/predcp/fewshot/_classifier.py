@@ -1,0 +1,351 @@
+"""A classifier that learns how to learn: fit on many classes, adapt to a few examples of new ones."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from predcp._saved import SavedModel, load_model, save_model
+from predcp.data import ImageClasses
+from predcp.fewshot._adapt import adapted
+from predcp.fewshot._episodes import Pool
+from predcp.fewshot._evaluate import Evaluation, evaluations
+from predcp.fewshot._fit import Fit, fit_runs
+from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
+from predcp.fewshot._objective import Meta
+from predcp.fewshot._priors import ScalePrior, as_scale_prior
+from predcp.fewshot._progress import shown
+from predcp.fewshot._report import ModuleReport, module_report
+from predcp.fewshot._scores import score_tasks
+from predcp.fewshot._settings import Settings
+from predcp.fewshot._train import Run
+
+_KIND = "fewshot-classifier"
+
+
+class FewShotClassifier(BaseEstimator):
+    """Few-shot classification of images or any arrays by sigma-MAML with a prior on module scales.
+
+    `fit` on examples of many classes, from which tasks are drawn; `adapt` to the labelled examples of a
+    new task, then `predict` its queries. A convolutional network with batch statistics (the default for
+    images) normalises the queries of one call together: ask for them together.
+
+    **Arguments**
+    - `prior`: a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`, or a
+        `ScalePrior`.
+    - `network`: a `ConvNet` or `DenseNet`; None for a small one that fits the examples.
+    - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
+        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see
+        `Settings`.
+    - `checkpoint`: a file from which an interrupted fit goes on.
+    - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
+        (done, total, accuracy).
+
+    After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
+    `validation_accuracy_`, `iteration_`, and `module_report()`.
+    """
+
+    def __init__(
+        self,
+        prior: Any = "predcp-log-cauchy-1e-1",
+        *,
+        network: Network | None = None,
+        ways: int = 5,
+        shots: int = 1,
+        queries: int = 15,
+        iterations: int = 1000,
+        meta_batch: int = 4,
+        inner_steps: int = 5,
+        inner_steps_test: int = 10,
+        inner_rate: float = 0.01,
+        outer_rate: float = 1e-3,
+        draws: int = 1,
+        validate_every: int = 100,
+        validation_tasks: int = 100,
+        patience: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int = 0,
+        progress: Any = None,
+    ) -> None:
+        self.prior = prior
+        self.network = network
+        self.ways = ways
+        self.shots = shots
+        self.queries = queries
+        self.iterations = iterations
+        self.meta_batch = meta_batch
+        self.inner_steps = inner_steps
+        self.inner_steps_test = inner_steps_test
+        self.inner_rate = inner_rate
+        self.outer_rate = outer_rate
+        self.draws = draws
+        self.validate_every = validate_every
+        self.validation_tasks = validation_tasks
+        self.patience = patience
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
+        """Learn from tasks of the classes in `y`.
+
+        **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
+        pair of the same or an `ImageClasses`, of other classes, to keep the parameters that do best there.
+        """
+        train = Pool.of(*_examples(X, y), name="X")
+        held = None
+        if validation is not None:
+            pair = _examples(*_pair(validation))
+            held = Pool.of(*pair, train.mean, train.deviation, name="validation")
+        names = [name for name in Settings.names() if hasattr(self, name)]
+        # On a processor a written-out loop compiles longer than a small fit takes.
+        unroll = jax.default_backend() != "cpu"
+        settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
+        network = self.network or default_network(train.example_shape, self.ways)
+        run = Run(as_scale_prior(self.prior), int(self.random_state))
+        with shown(self.progress, "tasks") as told:
+            fit = fit_runs(network, settings, [run], train, held, self.checkpoint, told=told)
+        self._fit: Fit | None = fit
+        self._keep(
+            network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
+        )
+        self.iteration_ = int(fit.iteration[0])
+        self.validation_accuracy_ = float(fit.validation_accuracy[0])
+        self.report_ = module_report(fit)
+        return self
+
+    def _keep(
+        self, network: Network, settings: Settings, prior: ScalePrior, train: Pool, meta: Meta
+    ) -> None:
+        self.network_, self.settings_, self.meta_ = network, settings, meta
+        self.decay_ = float(prior.kind != "maml")
+        self.mean_, self.deviation_ = np.asarray(train.mean), np.asarray(train.deviation)
+        self.example_shape_ = train.example_shape
+        self.sigma_ = dict(zip(network.module_names, np.exp(np.asarray(meta.log_sigma)).tolist()))
+
+    def adapt(self, X: Any, y: Any) -> "AdaptedClassifier":
+        """Adapt to a task: a few examples of each of its classes, which `predict` then knows.
+
+        **Arguments**: `X` `(count, ...)`, `y` `(count,)`: labels of at most `ways` classes.
+        """
+        self._check_fitted()
+        x, labels = self._standardised(X, "X"), np.asarray(y)
+        if labels.shape != (len(x),):
+            raise ValueError(
+                f"y must have shape ({len(x)},), one label an example, got {labels.shape}"
+            )
+        classes, numbers = np.unique(labels, return_inverse=True)
+        if not 2 <= len(classes) <= self.settings_.ways:
+            raise ValueError(
+                f"y has {len(classes)} classes; the model was fitted for tasks of 2 to "
+                f"{self.settings_.ways} (ways)"
+            )
+        wanted = jnp.asarray(np.eye(self.settings_.ways)[numbers], self.meta_.log_sigma.dtype)
+        theta = _adapted(self.network_, self.settings_.program, self.meta_, self.decay_, x, wanted)
+        self.adapted_ = AdaptedClassifier(self, theta, classes)
+        return self.adapted_
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes of the task adapted to last."""
+        return self._adapted_task().predict_proba(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable classes in the task adapted to last."""
+        return self._adapted_task().predict(X)
+
+    def evaluate(self, X: Any, y: Any = None, tasks: int = 1000) -> Evaluation:
+        """How tasks of new classes go: accuracy with standard error, log-likelihood, calibration."""
+        self._check_fitted()
+        pool = Pool.of(*_examples(X, y), self.mean_, self.deviation_, name="X")
+        settings = self.settings_
+        pool.require(settings.ways, settings.shots, settings.queries, "X")
+        self._check_shape(pool.example_shape, "X")
+        meta = jax.tree.map(lambda leaf: leaf[None], self.meta_)
+        decay = jnp.full(1, self.decay_, self.meta_.log_sigma.dtype)
+        found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
+        return evaluations(found)[0]
+
+    def module_report(self) -> ModuleReport:
+        """Scale and kappa of every module over training; print it, or `.plot()` it."""
+        self._check_fitted()
+        return self.report_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as data."""
+        self._check_fitted()
+        arrays = {
+            **{f"theta/{name}": leaf for name, leaf in _named(self.meta_.theta).items()},
+            **{f"shared/{name}": leaf for name, leaf in _named(self.meta_.shared).items()},
+            "log_sigma": np.asarray(self.meta_.log_sigma),
+            "mean": self.mean_,
+            "deviation": self.deviation_,
+            "report/iteration": np.asarray(self.report_.iteration),
+            "report/sigma": np.asarray(self.report_.sigma),
+            "report/kappa": np.asarray(self.report_.kappa),
+        }
+        config = {
+            "network": self.network_.to_config(),
+            "settings": self.settings_.to_config(),
+            "prior": as_scale_prior(self.prior).name,
+            "decay": self.decay_,
+            "example_shape": list(self.example_shape_),
+            "iteration": self.iteration_,
+            "validation_accuracy": None
+            if np.isnan(self.validation_accuracy_)
+            else self.validation_accuracy_,
+            "report_sizes": list(self.report_.sizes),
+            "random_state": int(self.random_state),
+        }
+        save_model(path, SavedModel(_KIND, arrays, config))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "FewShotClassifier":
+        """Read a model that `save` wrote; no code is run."""
+        saved = load_model(path, _KIND)
+        arrays, config = saved.arrays, saved.config
+        network = network_from_config(config["network"])
+        settings = Settings(**config["settings"])
+        model = cls(network=network, prior=config["prior"], random_state=config["random_state"])
+        for name in Settings.names():
+            if hasattr(model, name):
+                setattr(model, name, getattr(settings, name))
+        meta = Meta(
+            _nested(arrays, "theta/"), _nested(arrays, "shared/"), jnp.asarray(arrays["log_sigma"])
+        )
+        model._fit = None
+        model.network_, model.settings_, model.meta_ = network, settings, meta
+        model.decay_ = float(config["decay"])
+        model.mean_, model.deviation_ = arrays["mean"], arrays["deviation"]
+        model.example_shape_ = tuple(config["example_shape"])
+        sigma = np.exp(arrays["log_sigma"])
+        model.sigma_ = dict(zip(network.module_names, sigma.tolist()))
+        model.iteration_ = int(config["iteration"])
+        accuracy = config["validation_accuracy"]
+        model.validation_accuracy_ = float("nan") if accuracy is None else accuracy
+        model.report_ = ModuleReport(
+            network.module_names,
+            tuple(config["report_sizes"]),
+            arrays["report/iteration"],
+            arrays["report/sigma"],
+            arrays["report/kappa"],
+            model.iteration_,
+        )
+        return model
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "meta_"):
+            raise NotFittedError("this FewShotClassifier is not fitted yet; call fit first")
+
+    def _adapted_task(self) -> "AdaptedClassifier":
+        self._check_fitted()
+        if not hasattr(self, "adapted_"):
+            raise NotFittedError("no task yet; call adapt with its labelled examples first")
+        return self.adapted_
+
+    def _check_shape(self, shape: tuple[int, ...], name: str) -> None:
+        if tuple(shape) != tuple(self.example_shape_):
+            raise ValueError(
+                f"{name} has examples of shape {tuple(shape)}, the model was fitted to "
+                f"{tuple(self.example_shape_)} (height, width and channels for images)"
+            )
+
+    def _standardised(self, X: Any, name: str) -> Any:
+        values = np.asarray(X)
+        if values.ndim < 2 or not len(values):
+            raise ValueError(f"{name} must be examples in rows, (count, ...), got {values.shape}")
+        self._check_shape(values.shape[1:], name)
+        if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+            raise ValueError(f"{name} must hold finite numbers")
+        kind = self.meta_.log_sigma.dtype
+        return jnp.asarray((values - self.mean_) / self.deviation_, kind)
+
+
+class AdaptedClassifier:
+    """A model adapted to one task.
+
+    **Arguments**: the fitted model, the task's parameters, and its classes in the order of the outputs.
+    """
+
+    def __init__(self, model: FewShotClassifier, theta: Modules, classes: np.ndarray) -> None:
+        self._model, self.theta_, self.classes_ = model, theta, classes
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities `(count, classes)`, in the order of `classes_`."""
+        model = self._model
+        x = model._standardised(X, "X")
+        logits = _logits(model.network_, self.theta_, model.meta_.shared, x)
+        # A task of fewer classes leaves the other outputs unused.
+        return np.asarray(jax.nn.softmax(logits[:, : len(self.classes_)]))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each example."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+
+@partial(jax.jit, static_argnames="settings")
+def _adapted(network, settings, meta, decay, x, wanted) -> Modules:
+    return adapted(
+        network,
+        meta.theta,
+        meta.shared,
+        meta.log_sigma,
+        jnp.asarray(decay, meta.log_sigma.dtype),
+        network.prepare(x),
+        wanted,
+        settings.inner_steps_test,
+        settings.inner_rate,
+        settings.objective,
+    )
+
+
+@jax.jit
+def _logits(network, theta, shared, x):
+    return network.logits(theta, shared, network.prepare(x))
+
+
+def default_network(example_shape: tuple[int, ...], ways: int) -> Network:
+    """Up to four convolutional blocks of 32 channels for images, two dense layers for other arrays."""
+    if len(example_shape) != 3:
+        return DenseNet(ways=ways)
+    smallest = min(example_shape[:2])
+    blocks = max(1, min(4, int(np.log2(max(smallest, 2)))))
+    return ConvNet(ways=ways, channels=32, blocks=blocks)
+
+
+def _pair(validation: Any) -> tuple[Any, Any]:
+    if isinstance(validation, ImageClasses):
+        return validation, None
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise ValueError("validation must be a pair (X, y) or an ImageClasses")
+    return validation[0], validation[1]
+
+
+def _examples(X: Any, y: Any) -> tuple[Any, Any]:
+    if isinstance(X, ImageClasses):
+        return X.images, X.labels
+    if y is None:
+        raise ValueError("y must be given: one class label an example of X")
+    return X, y
+
+
+def _named(modules: Modules) -> dict[str, np.ndarray]:
+    return {
+        f"{module}/{name}": np.asarray(leaf)
+        for module, own in modules.items()
+        for name, leaf in own.items()
+    }
+
+
+def _nested(arrays: Mapping[str, np.ndarray], prefix: str) -> Modules:
+    modules: Modules = {}
+    for name, leaf in arrays.items():
+        if name.startswith(prefix):
+            module, _, own = name.removeprefix(prefix).partition("/")
+            modules.setdefault(module, {})[own] = jnp.asarray(leaf)
+    return modules

@@ -1,0 +1,164 @@
+"""Train runs to the end, with looks at validation tasks, checkpoints and progress."""
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from predcp.fewshot._checkpoint import Checkpoints, History, digest
+from predcp.fewshot._episodes import Pool
+from predcp.fewshot._networks import Network
+from predcp.fewshot._objective import Meta
+from predcp.fewshot._settings import Settings
+from predcp.fewshot._train import Run, State, Trainer
+
+# Seconds between checkpoints: a long fit loses at most so much.
+_CHECKPOINT_SECONDS = 60.0
+# Told the iterations done, their total, and the accuracy of every run on validation tasks.
+Told = Callable[[int, int, np.ndarray], None]
+
+
+class Paused(KeyboardInterrupt):
+    """The time given was used up; a checkpoint holds all that was done.
+
+    An interrupt, so that a runner of grids stops and records nothing, as for Ctrl-C.
+    """
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What training gave, for every run.
+
+    **Arguments**
+    - `best`: the parameters kept, with a leading axis of runs; `iteration` when they were seen and
+        `validation_accuracy` how they did (a fraction; NaN without validation classes).
+    - `history`: `iteration` `(looks,)`; `sigma` and `kappa` `(looks, runs, modules)`; `loss`, `accuracy`,
+        `validation_accuracy`, `validation_log_likelihood` `(looks, runs)`.
+    - `iterations` done and `seconds` spent in training here, compilation and looks left out.
+    """
+
+    trainer: Trainer
+    best: Meta
+    iteration: np.ndarray
+    validation_accuracy: np.ndarray
+    history: dict[str, np.ndarray]
+    iterations: int
+    seconds: float
+
+    @property
+    def diverged(self) -> np.ndarray:
+        """Runs whose parameters are no longer numbers at the end."""
+        return ~np.isfinite(self.history["loss"][-1])
+
+
+def fit_runs(
+    network: Network,
+    settings: Settings,
+    runs: Sequence[Run],
+    train: Pool,
+    validation: Pool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    devices: Sequence[Any] | None = None,
+    told: Told | None = None,
+    seconds: float | None = None,
+) -> Fit:
+    """Train runs side by side in one program.
+
+    A run's result does not depend on its company but for rounding. Interrupted with a checkpoint,
+    the same call goes on to the same bits.
+
+    **Arguments**: as `Trainer`'s; `checkpoint`, a file; `told`, see `Told`; `seconds`, after which to stop
+    with `Paused`.
+    """
+    trainer = Trainer(network, settings, runs, train, validation, devices)
+    state, history, finished = trainer.start(), _empty_history(), False
+    saved = None
+    if checkpoint is not None:
+        saved = Checkpoints(checkpoint, identity(trainer))
+        found = saved.load(state)
+        if found is not None:
+            state, history, finished = found
+            state = trainer.placed(state)
+    spent, started, written = 0.0, time.monotonic(), time.monotonic()
+    try:
+        while not finished:
+            began = time.perf_counter()
+            done = int(state.iteration)
+            length = min(settings.validate_every, settings.iterations - done)
+            advanced, means = trainer.advance(state, length)
+            jax.block_until_ready(advanced)
+            spent += time.perf_counter() - began
+            looked, seen = trainer.selected(advanced)
+            seen = {name: np.asarray(values) for name, values in seen.items()}
+            record(history, trainer, looked, means | seen)
+            state = looked
+            finished = _over(settings, state)
+            if told is not None:
+                accuracy = seen.get("validation_accuracy", np.asarray(means["accuracy"]))
+                told(int(state.iteration), settings.iterations, accuracy)
+            late = time.monotonic() - written > _CHECKPOINT_SECONDS
+            over = seconds is not None and time.monotonic() - started > seconds
+            if saved is not None and (finished or late or over):
+                saved.save(state, history, finished)
+                written = time.monotonic()
+            if over and not finished:
+                raise Paused(
+                    f"stopped after {seconds:g} s at iteration {int(state.iteration)} of "
+                    f"{settings.iterations}; run the same again to go on"
+                )
+    except Paused:
+        raise
+    except KeyboardInterrupt:
+        if saved is not None and int(state.iteration) > 0:
+            saved.save(state, history, False)
+        raise
+    accuracy = np.asarray(state.best_accuracy, np.float64)
+    return Fit(
+        trainer,
+        state.best,
+        np.asarray(state.best_iteration),
+        np.where(accuracy < 0.0, math.nan, accuracy),
+        {name: np.asarray(values) for name, values in history.items()},
+        int(state.iteration),
+        spent,
+    )
+
+
+def identity(trainer: Trainer) -> dict[str, Any]:
+    """What a fit is: everything that decides its result, as plain values."""
+    train, validation = trainer.train, trainer.validation
+    return {
+        "network": trainer.network.to_config(),
+        "settings": trainer.settings.to_config(),
+        "runs": [f"{run.prior!r} {run.seed}" for run in trainer.runs],
+        "train": digest(train.examples, train.members, train.mean, train.deviation),
+        "validation": None
+        if validation is None
+        else digest(validation.examples, validation.members),
+    }
+
+
+def record(history: History, trainer: Trainer, state: State, seen: dict[str, Any]) -> None:
+    """Add one look to the history."""
+    history["iteration"].append(int(state.iteration))
+    history["sigma"].append(np.exp(np.asarray(state.meta.log_sigma)))
+    history["kappa"].append(np.asarray(trainer.kappa(state.meta)))
+    for name, values in seen.items():
+        history.setdefault(name, []).append(np.asarray(values))
+
+
+def _empty_history() -> History:
+    return {"iteration": [], "sigma": [], "kappa": [], "loss": [], "accuracy": []}
+
+
+def _over(settings: Settings, state: State) -> bool:
+    if int(state.iteration) >= settings.iterations:
+        return True
+    return settings.patience is not None and bool(
+        np.all(np.asarray(state.stale) >= settings.patience)
+    )

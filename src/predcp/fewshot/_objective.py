@@ -1,0 +1,146 @@
+"""The outer objective: how well adapted parameters do on queries, less the prior of the scales."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from predcp._divergence_priors import DivergencePrior
+from predcp.fewshot._adapt import adapted, cross_entropy
+from predcp.fewshot._complexity import module_draws, module_kappa
+from predcp.fewshot._networks import Modules, Network
+from predcp.fewshot._priors import RunValues, chosen_log_density, chosen_log_mass
+from predcp.fewshot._settings import Settings
+
+
+class Meta(NamedTuple):
+    """What all tasks share: phi, the normalisation's affine part, and log sigma of each module."""
+
+    theta: Modules
+    shared: Modules
+    log_sigma: Float[Array, " modules"]
+
+
+def targets(ways: int, each: int, dtype: Any) -> Float[Array, "n ways"]:
+    """Classes of a task's rows in their order: `each` of the first, `each` of the second, ..."""
+    return jnp.repeat(jnp.eye(ways, dtype=dtype), each, axis=0)
+
+
+def split_task(x: Float[Array, "ways each ..."], shots: int) -> tuple[Array, Array]:
+    """Support and query examples, each in rows sorted by class."""
+    shape = x.shape[2:]
+    return x[:, :shots].reshape(-1, *shape), x[:, shots:].reshape(-1, *shape)
+
+
+def task_logits(
+    network: Network,
+    settings: Settings,
+    meta: Meta,
+    decay: Array,
+    support: Float[Array, "n ..."],
+    query: Float[Array, "q ..."],
+    steps: int,
+    unroll: bool,
+) -> Float[Array, "q ways"]:
+    """Predictions for prepared queries after adapting to a prepared support set."""
+    known = targets(settings.ways, settings.shots, meta.log_sigma.dtype)
+    own = adapted(
+        network,
+        meta.theta,
+        meta.shared,
+        meta.log_sigma,
+        decay,
+        support,
+        known,
+        steps,
+        settings.inner_rate,
+        settings.objective,
+        settings.first_order,
+        unroll,
+    )
+    return network.logits(own, meta.shared, query)
+
+
+def outer_loss(
+    meta: Meta,
+    network: Network,
+    settings: Settings,
+    densities: Sequence[DivergencePrior],
+    kinds: frozenset[str],
+    run: RunValues,
+    x: Float[Array, "tasks ways each ..."],
+    key: Key[Array, ""],
+) -> tuple[Float[Array, ""], tuple[Array, Array]]:
+    """Mean cross-entropy of the queries less `beta log p(tau)`; and the former, and accuracy.
+
+    **Arguments**: `kinds`, the kinds of prior among the runs of this program; `key`, of the draws.
+    """
+    support, query = jax.vmap(lambda task: split_task(task, settings.shots))(x)
+    support, query = jax.vmap(network.prepare)(support), jax.vmap(network.prepare)(query)
+    wanted = targets(settings.ways, settings.queries, meta.log_sigma.dtype)
+
+    def one(support: Array, query: Array) -> tuple[Array, Array]:
+        logits = task_logits(
+            network,
+            settings,
+            meta,
+            run.decay,
+            support,
+            query,
+            settings.inner_steps,
+            settings.unroll,
+        )
+        right = jnp.argmax(logits, -1) == jnp.argmax(wanted, -1)
+        return cross_entropy(logits, wanted).mean(), right.mean()
+
+    losses, accuracies = jax.vmap(one)(support, query)
+    loss, accuracy = losses.mean(), accuracies.mean()
+    total = loss
+    inputs = support if settings.kappa_inputs == "support" else query
+    inputs = inputs.reshape(-1, *inputs.shape[2:])
+    if "shrinkage" in kinds:
+        total = total - run.shrinkage * shrinkage_log_density(densities, run, meta.log_sigma)
+    if "predcp" in kinds:
+        total = total - run.predcp * predcp_log_density(
+            densities, run, network, settings, meta, inputs, key
+        )
+    return total, (loss, accuracy)
+
+
+def shrinkage_log_density(
+    densities: Sequence[DivergencePrior], run: RunValues, log_sigma: Float[Array, " modules"]
+) -> Float[Array, ""]:
+    """`sum_m log p(sigma_m)` with pi the density of sigma; of another variable by its jacobian."""
+    each = chosen_log_density(densities, run.pi, log_sigma)
+    return jnp.sum(run.mask * (each - 2.0 * run.jacobian * log_sigma))
+
+
+def predcp_log_density(
+    densities: Sequence[DivergencePrior],
+    run: RunValues,
+    network: Network,
+    settings: Settings,
+    meta: Meta,
+    inputs: Float[Array, "n ..."],
+    key: Key[Array, ""],
+) -> Float[Array, ""]:
+    """`sum_m log pi(kappa_m) + log |d kappa_m / d tau_m|` (algorithm 3 of the paper).
+
+    **Arguments**: `inputs`, prepared, of all tasks of the iteration.
+    """
+
+    def gate(leaf: Array) -> Array:
+        # Data decide whether the prior's gradient reaches phi, so that runs can share a program.
+        return leaf - run.kept * (leaf - jax.lax.stop_gradient(leaf))
+
+    theta, shared = jax.tree.map(gate, (meta.theta, meta.shared))
+    draws = module_draws(key, meta.theta, settings.draws)
+    found = module_kappa(
+        network, theta, shared, meta.log_sigma, inputs, draws, supremum=settings.truncate
+    )
+    each = chosen_log_density(densities, run.pi, found.log_kappa) + found.log_elasticity
+    if found.log_supremum is not None:
+        each = each - chosen_log_mass(densities, run.pi, found.log_supremum)
+    return jnp.sum(run.mask * (each - 2.0 * run.jacobian * meta.log_sigma))

@@ -1,0 +1,87 @@
+"""How far each module moved from what tasks share, over training: words and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from predcp.fewshot._fit import Fit
+from predcp.fewshot._networks import module_sizes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class ModuleReport:
+    """Scale and complexity of every module over training.
+
+    **Arguments**
+    - `modules`: names; `sizes`: how many numbers each holds.
+    - `iteration`: `(looks,)`; `sigma` (a standard deviation) and `kappa` (nats an input, as in
+        appendix D): `(looks, modules)`.
+    - `selected`: the iteration whose parameters are kept.
+    """
+
+    modules: tuple[str, ...]
+    sizes: tuple[int, ...]
+    iteration: np.ndarray
+    sigma: np.ndarray
+    kappa: np.ndarray
+    selected: int
+
+    def __str__(self) -> str:
+        look = int(np.searchsorted(self.iteration, self.selected))
+        look = min(look, len(self.iteration) - 1)
+        lines = [f"{'module':10}{'numbers':>9}{'sigma':>10}{'kappa':>10}{'kappa first':>13}"]
+        for index, (name, size) in enumerate(zip(self.modules, self.sizes)):
+            lines.append(
+                f"{name:10}{size:9d}{self.sigma[look, index]:10.3g}{self.kappa[look, index]:10.3g}"
+                f"{self.kappa[0, index]:13.3g}"
+            )
+        lines.append(f"at iteration {int(self.iteration[look])}, the one that is kept")
+        return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Figure:
+        """Sigma and kappa of every module against the iteration, on logarithmic scales.
+
+        **Arguments**: `axes`, two matplotlib axes; new ones if None.
+        """
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            _, axes = plt.subplots(1, 2, figsize=(9.0, 3.5), layout="constrained")
+        for panel, values, words in zip(
+            axes, (self.sigma, self.kappa), ("scale $\\sigma_m$", "divergence $\\kappa_m$ (nats)")
+        ):
+            for index, name in enumerate(self.modules):
+                panel.plot(self.iteration, values[:, index], label=name)
+            panel.axvline(self.selected, color="grey", linestyle=":", linewidth=1.0)
+            panel.set(xlabel="iteration", ylabel=words, yscale="log")
+        axes[0].legend(fontsize="small")
+        return axes[0].figure
+
+
+def module_report(fit: Fit, run: int = 0) -> ModuleReport:
+    """The report of one run.
+
+    **Arguments**: `run`, its place among the runs of the fit.
+    """
+    if not 0 <= run < len(fit.trainer.runs):
+        raise ValueError(f"run must be 0 to {len(fit.trainer.runs) - 1}, got {run}")
+    sizes = module_sizes({name: _first(own) for name, own in fit.best.theta.items()})
+    names = fit.trainer.network.module_names
+    return ModuleReport(
+        names,
+        tuple(sizes[name] for name in names),
+        fit.history["iteration"],
+        fit.history["sigma"][:, run],
+        fit.history["kappa"][:, run],
+        int(fit.iteration[run]),
+    )
+
+
+def _first(own: dict[str, Any]) -> dict[str, Any]:
+    return {name: leaf[0] for name, leaf in own.items()}

@@ -1,0 +1,317 @@
+"""Training: same seed same bits, alone or in company, in one go or resumed."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from predcp._saved import load_model, save_model
+from predcp.fewshot import (
+    CheckpointError,
+    Paused,
+    Run,
+    ScalePrior,
+    Trainer,
+    as_scale_prior,
+    evaluate,
+    fit_runs,
+    module_report,
+)
+from predcp.fewshot import _fit as fit_module
+from predcp.fewshot import _train as train_module
+
+PRIORS = ("maml", "flat", "shrinkage-gem-1e-1", "predcp-exponential-1e-1")
+RUNS = [Run(as_scale_prior(prior), 3) for prior in PRIORS]
+
+
+@pytest.fixture(scope="module")
+def whole(network, settings, train_pool, validation_pool):
+    """All priors side by side, in one go."""
+    return fit_runs(network, settings, RUNS, train_pool, validation_pool)
+
+
+def leaves(meta, run):
+    return [np.asarray(leaf)[run] for leaf in jax.tree.leaves(meta)]
+
+
+def test_a_run_does_not_depend_on_its_company(
+    whole, network, settings, train_pool, validation_pool
+):
+    index = 3
+    alone = fit_runs(network, settings, [RUNS[index]], train_pool, validation_pool)
+    for ours, theirs in zip(leaves(alone.best, 0), leaves(whole.best, index), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+    assert alone.iteration[0] == whole.iteration[index]
+
+
+def test_scales_are_learnt_but_by_maml(whole):
+    sigma = whole.history["sigma"]
+    assert sigma.shape == (3, 4, 2)
+    np.testing.assert_array_equal(sigma[:, 0], 1.0)
+    assert np.all(sigma[-1, 1:] != 1.0)
+    # The prior pulls scales down.
+    assert np.all(sigma[-1, 2] < sigma[-1, 1])
+
+
+def test_the_best_look_is_kept(whole):
+    seen = whole.history["validation_accuracy"]
+    np.testing.assert_allclose(whole.validation_accuracy, seen.max(0))
+    np.testing.assert_array_equal(
+        whole.iteration, whole.history["iteration"][np.argmax(seen, axis=0)]
+    )
+
+
+def test_a_seed_decides_the_start_whatever_the_prior(network, settings, train_pool):
+    runs = [
+        Run(as_scale_prior(prior), seed) for prior, seed in (("flat", 0), ("maml", 0), ("flat", 1))
+    ]
+    start = Trainer(network, settings, runs, train_pool).start()
+    first, same, other = (leaves(start.meta, run) for run in range(3))
+    for ours, theirs in zip(first, same, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert not np.allclose(first[1], other[1])
+
+
+def paused_at(limit, error, monkeypatch):
+    """Raise after so many chunks."""
+    calls = []
+    real = train_module._advance
+
+    def advance(*arguments, **keywords):
+        if len(calls) == limit:
+            raise error
+        calls.append(1)
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(train_module, "_advance", advance)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_an_interrupted_fit_goes_on_to_the_same_bits(
+    whole, network, settings, train_pool, validation_pool, tmp_path, monkeypatch, chunks
+):
+    fit = partial(fit_runs, network, settings, RUNS, train_pool, validation_pool)
+    with monkeypatch.context() as patch:
+        paused_at(chunks, KeyboardInterrupt(), patch)
+        with pytest.raises(KeyboardInterrupt):
+            fit(checkpoint=tmp_path / "fit")
+    assert (tmp_path / "fit").is_file()
+    told = []
+    resumed = fit(checkpoint=tmp_path / "fit", told=lambda *words: told.append(words[0]))
+    assert told == [4, 8, 12][chunks:]
+    for ours, theirs in zip(jax.tree.leaves(resumed.best), jax.tree.leaves(whole.best)):
+        np.testing.assert_array_equal(ours, theirs)
+    for name, values in whole.history.items():
+        np.testing.assert_array_equal(resumed.history[name], values)
+    # A finished fit is read, not run.
+    with monkeypatch.context() as patch:
+        paused_at(0, AssertionError("trained again"), patch)
+        again = fit(checkpoint=tmp_path / "fit")
+    np.testing.assert_array_equal(again.iteration, whole.iteration)
+
+
+def test_time_used_up_is_an_interrupt(network, settings, train_pool, tmp_path):
+    run = [Run(as_scale_prior("flat"), 3)]
+    with pytest.raises(Paused, match="at iteration 4 of 12; run the same again"):
+        fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit", seconds=0.0)
+    done = fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
+    assert done.iterations == 12 and list(done.history["iteration"]) == [4, 8, 12]
+    assert np.isnan(done.validation_accuracy[0]) and done.iteration[0] == 12
+
+
+def test_damaged_checkpoints(network, settings, train_pool, tmp_path, monkeypatch):
+    run = [Run(as_scale_prior("flat"), 3)]
+    monkeypatch.setattr(fit_module, "_CHECKPOINT_SECONDS", -1.0)
+    fit = partial(fit_runs, network, settings, run, train_pool, checkpoint=tmp_path / "fit")
+    first = fit()
+    newest = tmp_path / "fit"
+    damaged = bytearray(newest.read_bytes())
+    damaged[-5] ^= 255
+    newest.write_bytes(damaged)
+    # The one before it serves: eight of twelve iterations are not lost.
+    told = []
+    with pytest.warns(UserWarning, match="altered or damaged"):
+        again = fit(told=lambda *words: told.append(words[0]))
+    assert told == [12]
+    for ours, theirs in zip(jax.tree.leaves(again.best), jax.tree.leaves(first.best)):
+        np.testing.assert_array_equal(ours, theirs)
+    for path in (newest, tmp_path / "fit.older"):
+        path.write_bytes(b"nothing")
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(CheckpointError, match="no checkpoint of .* is intact .* delete them"),
+    ):
+        fit()
+
+
+def test_a_checkpoint_of_another_fit_is_refused(network, settings, train_pool, tmp_path):
+    run = [Run(as_scale_prior("flat"), 3)]
+    fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
+    with pytest.raises(CheckpointError, match=r"another fit \(it differs in settings\)"):
+        other = replace(settings, inner_rate=0.02)
+        fit_runs(network, other, run, train_pool, checkpoint=tmp_path / "fit")
+    saved = load_model(tmp_path / "fit", "fewshot-checkpoint")
+    arrays = {**saved.arrays, "leaf0000": saved.arrays["leaf0000"][..., :-1]}
+    save_model(tmp_path / "fit", replace(saved, arrays=arrays))
+    with pytest.raises(CheckpointError, match="holds other arrays"):
+        fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
+
+
+def test_patience_stops_a_fit_and_freezes_a_run(network, settings, train_pool, validation_pool):
+    patient = replace(settings, iterations=400, patience=2, validate_every=4)
+    fit = fit_runs(network, patient, RUNS[:1], train_pool, validation_pool)
+    seen = fit.history["validation_accuracy"][:, 0]
+    assert fit.iterations < 400
+    assert np.argmax(seen) == len(seen) - 3
+
+
+def test_programs_are_traced_once(whole, network, settings, train_pool, validation_pool):
+    before = train_module._advance._cache_size()
+    others = [Run(replace(prior, beta=0.3), 8) for prior, _ in RUNS]
+    shorter = replace(settings, iterations=4, patience=3)
+    fit_runs(network, shorter, others, train_pool, validation_pool)
+    assert train_module._advance._cache_size() == before
+
+
+def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_pool):
+    """With Adam a constant factor in the gradient changes nothing: compare its memory."""
+    runs = [
+        Run(ScalePrior("predcp", "log-cauchy", 1.0, clip=clip), 3) for clip in (None, 1e-3, 1e9)
+    ]
+    trainer = Trainer(network, settings, runs, train_pool)
+    state, _ = trainer.advance(trainer.start(), 1)
+    norms = np.sqrt(
+        sum(
+            np.square(np.asarray(leaf)).reshape(3, -1).sum(1)
+            for leaf in jax.tree.leaves(state.optimiser[0].mu)
+        )
+    )
+    np.testing.assert_allclose(norms[1], 0.1 * 1e-3, rtol=1e-6)
+    np.testing.assert_allclose(norms[2], norms[0], rtol=1e-12)
+
+
+def test_other_ways_to_measure_kappa_run(network, settings, train_pool):
+    changed = replace(settings, kappa_inputs="query", draws=3, truncate=True)
+    trainer = Trainer(network, changed, RUNS[3:], train_pool)
+    state, means = trainer.advance(trainer.start(), 2)
+    assert np.all(np.isfinite(state.meta.log_sigma)) and np.isfinite(means["loss"][0])
+
+
+def test_what_is_learnt_helps_new_classes(network, settings, train_pool, validation_pool):
+    longer = replace(settings, iterations=150, validate_every=150, outer_rate=1e-2, test_tasks=60)
+    fit = fit_runs(network, longer, [RUNS[1]], train_pool)
+    learnt = evaluate(fit, validation_pool)[0]
+    fresh = replace(fit, best=fit.trainer.start().meta)
+    before = evaluate(fresh, validation_pool)[0]
+    assert learnt.mean > before.mean + 10.0
+    report = module_report(fit)
+    assert report.modules == ("conv1", "head") and "kept" in str(report)
+
+
+def test_devices_share_the_work():
+    """Over two devices, by runs and by tasks: the same result."""
+    script = """
+        import jax, numpy as np
+        jax.config.update("jax_enable_x64", True)
+        from predcp.fewshot import DenseNet, Pool, Run, Settings, Trainer, as_scale_prior
+        generator = np.random.default_rng(0)
+        pool = Pool.of(generator.normal(size=(40, 3)), np.repeat(np.arange(5), 8))
+        settings = Settings(ways=2, queries=3, meta_batch=2, inner_steps=1)
+        network = DenseNet(ways=2, widths=(4,), normalisation="batch")
+        devices = jax.devices()
+        assert len(devices) == 2
+        for count in (1, 2):
+            runs = [Run(as_scale_prior("flat"), s) for s in range(count)]
+            found = []
+            for given in (None, devices):
+                trainer = Trainer(network, settings, runs, pool, pool, given)
+                state, told = trainer.advance(trainer.start(), 3)
+                if given is not None:
+                    leaf = state.meta.theta["head"]["weight"]
+                    assert len(leaf.sharding.device_set) == 2
+                found.append(jax.tree.leaves((state.meta, told)))
+            for one, two in zip(*found):
+                np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+        try:
+            Trainer(network, Settings(ways=2, queries=3, meta_batch=3), runs[:1], pool, None, devices)
+        except ValueError as error:
+            assert "devices divide neither" in str(error)
+        print("alike")
+    """
+    flags = (
+        "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0 "
+        "--xla_cpu_use_fusion_emitters=false"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+    )
+    assert done.stdout.strip() == "alike", done.stderr
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"ways": 9}, "ways must be at most 8, the classes of the training data, got 9"),
+        ({"shots": 10}, r"shots \+ queries must be at most 12"),
+    ],
+)
+def test_impossible_tasks_are_refused(network, settings, train_pool, change, message):
+    other = replace(network, ways=change.get("ways", 3))
+    with pytest.raises(ValueError, match=message):
+        Trainer(other, replace(settings, **change), RUNS, train_pool)
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        ({"shots": 0}, "shots must be a whole number of at least 1, got 0"),
+        ({"ways": 1}, "ways must be a whole number of at least 2"),
+        ({"inner_rate": 0.0}, "inner_rate must be positive"),
+        ({"objective": "max"}, "objective must be mean or sum, got 'max'"),
+        ({"patience": 0}, "patience must be a whole number"),
+    ],
+)
+def test_bad_settings_are_refused(settings, change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(settings, **change)
+
+
+@pytest.mark.parametrize(
+    "make,message",
+    [
+        (lambda: as_scale_prior("predcp-cauchy-1e-1"), "no prior is called 'predcp-cauchy-1e-1'"),
+        (lambda: as_scale_prior("predcp-gem-much"), "no prior is called"),
+        (lambda: as_scale_prior(3), "prior must be a name or a ScalePrior, got int"),
+        (lambda: ScalePrior("predcp"), "a predcp prior needs pi"),
+        (lambda: ScalePrior("shrinkage", "normal"), "pi must be one of half-cauchy"),
+        (lambda: ScalePrior("predcp", "gem", 0.0), "beta must be positive"),
+        (lambda: ScalePrior("predcp", "gem", clip=-1.0), "clip must be positive"),
+        (lambda: ScalePrior("predcp", "gem", measure="kappa"), "measure must be one of variance"),
+        (
+            lambda: ScalePrior("predcp", "gem", modules=("neck",)).mask(("body", "head")),
+            r"modules \['neck'\] are not in the network, which has body, head",
+        ),
+    ],
+)
+def test_bad_priors_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "name", ["maml", "flat", "predcp-gem-1e-3", "shrinkage-log-cauchy-1e-0", "predcp-gem-0.25"]
+)
+def test_priors_by_name(name):
+    prior = as_scale_prior(name)
+    assert as_scale_prior(prior.name) == prior and as_scale_prior(prior) is prior
+    assert list(as_scale_prior("flat", modules="body").mask(("conv1", "head"))) == [1.0, 0.0]
