@@ -4,16 +4,16 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
 # Each process of the tests keeps to a core: the threads of two programs that share both cores wait
 # for each other, and small programs then take five times as long.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 if _worker.startswith("gw") and hasattr(os, "sched_setaffinity"):
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_worker[2:]) % len(_cores)]})
-
-import jax
-
-jax.config.update("jax_enable_x64", True)
 
 # A test runs a program once or twice: compiling it without optimisations takes a quarter of the
 # time. `make test-long` leaves XLA_FLAGS empty, for the optimisations that users get.

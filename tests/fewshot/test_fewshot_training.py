@@ -8,15 +8,19 @@ from dataclasses import replace
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from predcp._saved import load_model, save_model
 from predcp.fewshot import (
     CheckpointError,
+    ConvNet,
+    Meta,
     Paused,
     Run,
     ScalePrior,
+    Settings,
     Trainer,
     as_scale_prior,
     evaluate,
@@ -25,6 +29,8 @@ from predcp.fewshot import (
 )
 from predcp.fewshot import _fit as fit_module
 from predcp.fewshot import _train as train_module
+from predcp.fewshot._objective import outer_loss
+from predcp.fewshot._priors import run_values
 
 PRIORS = ("maml", "flat", "shrinkage-gem-1e-1", "predcp-exponential-1e-1")
 RUNS = [Run(as_scale_prior(prior), 3) for prior in PRIORS]
@@ -315,3 +321,30 @@ def test_priors_by_name(name):
     prior = as_scale_prior(name)
     assert as_scale_prior(prior.name) == prior and as_scale_prior(prior) is prior
     assert list(as_scale_prior("flat", modules="body").mask(("conv1", "head"))) == [1.0, 0.0]
+
+
+def test_half_precision_trains_as_single_does():
+    """Loss and meta-gradient in bfloat16 point where those in single precision do."""
+    x = jax.random.normal(jax.random.key(1), (2, 3, 5, 4, 4, 2), jnp.float32)
+    run, densities = run_values([as_scale_prior("predcp-exponential-1e-2")], ("conv1", "head"))
+    run = jax.tree.map(lambda leaf: leaf[0].astype(jnp.float32), run)._replace(pi=0)
+    task = Settings(ways=3, queries=4, meta_batch=2, inner_steps=2, inner_rate=0.1, unroll=False)
+    found = {}
+    for precision in ("highest", "bfloat16"):
+        network = ConvNet(ways=3, channels=4, blocks=1, precision=precision)
+        theta, shared = network.init(jax.random.key(0), (4, 4, 2))
+        meta = jax.tree.map(
+            lambda leaf: leaf.astype(jnp.float32), Meta(theta, shared, jnp.full(2, -2.0))
+        )
+
+        def loss(meta, network=network):
+            kinds = frozenset({"predcp"})
+            return outer_loss(meta, network, task, densities, kinds, run, x, jax.random.key(2))[0]
+
+        value, slope = jax.jit(jax.value_and_grad(loss))(meta)
+        assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(slope))
+        flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(slope)])
+        found[precision] = float(value), flat / np.linalg.norm(flat)
+    np.testing.assert_allclose(found["bfloat16"][0], found["highest"][0], rtol=0.01)
+    cosine = float(found["bfloat16"][1] @ found["highest"][1])
+    assert 0.99 < cosine < 1.0
