@@ -78,7 +78,8 @@ def draw(axes: Any, data: Data) -> None:
     panel(first, "a", "priors on the divergence", r"$\kappa$ (nats)", r"$\pi(\kappa)$")
     first.set(xlim=(0.0, 3.0), ylim=(0.0, 2.0))
     for ax, letter, title in zip(axes.ravel()[1:], "bcdef", titles):
-        panel(ax, letter, title, r"$\beta$", r"$p(\beta)$", xlim=(-4.0, 4.0))
+        reach = 5.5 if ax is fourth else 4.0
+        panel(ax, letter, title, r"$\beta$", r"$p(\beta)$", xlim=(-reach, reach))
     for ax, top in ((second, 0.6), (third, 0.5), (fourth, 0.7), (fifth, 0.5), (sixth, 0.75)):
         ax.set_ylim(0.0, top)
     for ax in axes.ravel():

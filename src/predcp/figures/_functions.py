@@ -9,12 +9,12 @@ import numpy as np
 import predcp
 from predcp.figures._figure import Data, PaperFigure
 from predcp.figures._networks import depth_map, draw_weights, functions
-from predcp.figures._style import NOTE, panel
+from predcp.figures._style import panel
 
 DEPTHS = (5, 25)
 KINDS = {"residual": True, "plain": False}
 PRIORS = {"normal": "#0072B2", "horseshoe": "black", "PredCP": "#D55E00"}
-WIDTH, DRAWS, SHOWN, MEASURED = 30, 5, 5, 60
+WIDTH, DRAWS, INPUTS, SHOWN, MEASURED = 30, 5, 40, 5, 40
 
 
 def turns(values: np.ndarray) -> np.ndarray:
@@ -36,24 +36,25 @@ def data(points: int) -> Data:
     for row, (kind, residual) in enumerate(KINDS.items()):
         for depth in DEPTHS:
             keys = jax.random.split(jax.random.key(10 * row + depth), 4)
+            inputs = jnp.linspace(-3.0, 3.0, INPUTS)
             complexity = depth_map(
-                draw_weights(keys[0], DRAWS, depth, WIDTH), x, residual, normalize="batch"
+                draw_weights(keys[0], DRAWS, depth, WIDTH), inputs, residual, normalize="batch"
             )
             prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
             fresh = draw_weights(keys[1], MEASURED, depth, WIDTH)
+            horseshoe = predcp.horseshoe_variance().sample(keys[2], (MEASURED, depth))
             scales = {
-                "normal": jnp.ones((MEASURED, depth)),
-                "horseshoe": predcp.horseshoe_variance().sample(keys[2], (MEASURED, depth)),
-                "PredCP": prior.sample(keys[3], (MEASURED,)),
+                "normal": jnp.zeros((MEASURED, depth)),
+                "horseshoe": jnp.log(jnp.asarray(horseshoe)),
+                "PredCP": prior.log_scale().sample(keys[3], (MEASURED,)),
             }
-            for name, tau in scales.items():
+            for name, log_tau in scales.items():
                 case = f"{kind}/{depth}/{name}"
-                drawn = np.asarray(functions(fresh, jnp.asarray(tau), x, residual, "batch"))
+                drawn = np.asarray(functions(fresh, log_tau, x, residual, "batch"))
                 result[f"functions/{case}"] = drawn[:SHOWN]
+                result[f"log tau/{case}"] = np.asarray(log_tau)
                 result[f"turns/{case}"] = turns(drawn)
                 result[f"size/{case}"] = np.sqrt(np.mean(drawn**2, axis=1))
-            kappa = complexity(scales["PredCP"])
-            result[f"log kappa/{kind}/{depth}"] = np.log(np.asarray(kappa))
     return result
 
 
@@ -64,23 +65,20 @@ def draw(axes: Any, data: Data) -> None:
         for column, (name, colour) in enumerate(PRIORS.items()):
             ax, case = axes[row, column], f"{kind}/{depth}/{name}"
             drawn = data[f"functions/{case}"]
-            centred = drawn - drawn.mean(1, keepdims=True)
-            ax.plot(
-                data["x"], (centred / centred.std(1, keepdims=True)).T, color=colour, linewidth=1.0
-            )
-            title = name if row == 0 else ""
+            low, high = drawn.min(1, keepdims=True), drawn.max(1, keepdims=True)
+            width = 0.5 if (kind, depth) == ("plain", max(DEPTHS)) else 1.0
+            ax.plot(data["x"], ((drawn - low) / (high - low)).T, color=colour, linewidth=width)
+            number = np.median(data[f"turns/{case}"])
+            title = f"{name}: {number:.1f} turns, size {_short(np.median(data[f'size/{case}']))}"
             ylabel = f"{kind}, {depth} layers" if column == 0 else ""
             panel(ax, "", title, "$x$" if row == len(cases) - 1 else "", ylabel)
-            ax.set(xlim=(-3.0, 3.0), ylim=(-3.6, 3.6), yticks=[-2, 0, 2])
-            words = (
-                f"turns {np.median(data[f'turns/{case}']):.1f}, "
-                f"size {_power(np.median(data[f'size/{case}']))}"
-            )
-            ax.text(0.02, 0.98, words, transform=ax.transAxes, va="top", fontsize=6.5, color=NOTE)
+            ax.set(xlim=(-3.0, 3.0), ylim=(-0.05, 1.05), yticks=[0, 1])
+            ax.tick_params(labelbottom=row == len(cases) - 1)
+            ax.title.set_fontsize(7.0)
 
 
-def _power(value: float) -> str:
-    return f"{value:.2g}" if value < 1000.0 else f"$10^{{{np.log10(value):.0f}}}$"
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 10.0 else f"{value:.1f}"
 
 
 def caption(data: Data) -> str:
@@ -101,7 +99,7 @@ def caption(data: Data) -> str:
     return f"""\
 **Five functions from networks of 5 and 25 hidden layers**, residual (above) and plain (below), whose layers have variance 1
 (standard normal weights), a horseshoe scale each, or the depth-wise log-Cauchy (0, 1) PredCP. A row uses the same
-weights under all three priors. Each function is centred and drawn in units of its own standard deviation; sizes are in the corners.
+weights under all three priors. Each function is drawn in units of its own range.
 
 *What to see.* The number of turns (total variation over range: 1 is monotone, 2 is one bump) and the size, medians over
 {MEASURED} functions, turns / root mean square:

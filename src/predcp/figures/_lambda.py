@@ -48,7 +48,7 @@ def draw(axes: Any, data: Data) -> None:
     panel(left, "a", "mixture: weight of the gamma", r"$\tau$ (a variance)", r"$p(\tau)$")
     panel(right, "b", "log-Cauchy: scale", r"$\tau$ (a variance)", r"$p(\tau)$")
     left.set(xlim=(0.0, 6.0), ylim=(0.0, 0.5))
-    right.set(xlim=(0.0, 8.0), ylim=(0.0, 0.5))
+    right.set(xlim=(0.0, 8.0), ylim=(0.0, 0.55))
 
 
 def caption(data: Data) -> str:

@@ -61,13 +61,13 @@ def draw(axes: Any, data: Data) -> None:
     panel(first, "a", "priors on the divergence", r"$\kappa$ (nats)", r"$\pi(\kappa)$")
     panel(second, "b", "ECPs, $x = 1$", r"$\tau$ (a variance)", r"$p(\tau)$")
     panel(third, "c", "marginals, $x = 1$", r"$\beta$", r"$p(\beta)$")
-    panel(fourth, "d", "marginals, $x = .25$", r"$\beta$", r"$p(\beta)$")
+    panel(fourth, "d", "marginals, $x = 0.25$", r"$\beta$", r"$p(\beta)$")
     first.set(xlim=(0.0, 3.0), ylim=(0.0, 2.0))
     second.set(xlim=(0.0, 6.0), ylim=(0.0, 0.5))
     for ax in (third, fourth):
         ax.set(xlim=(-4.0, 4.0), ylim=(0.0, 0.6))
     first.legend()
-    third.legend(handles=[third.lines[-1]], loc="upper left", handlelength=2.2)
+    fourth.legend(handles=[fourth.lines[-1]], loc="upper right", handlelength=1.9, borderaxespad=0.0)
 
 
 def caption(data: Data) -> str:

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 import predcp
 
 Normalization = Literal["batch"] | None
+_LARGEST = 250.0
 
 
 class Weights(NamedTuple):
@@ -47,12 +48,17 @@ def depth_map(
 
 def functions(
     weights: Weights,
-    tau: Float[Array, "count depth"],
+    log_tau: Float[Array, "count depth"],
     x: Float[Array, " points"],
     residual: bool,
     normalize: Normalization,
 ) -> Float[Array, "count points"]:
-    """The outputs of each network at its own scales, without noise."""
+    """The outputs of each network at its own scales, without noise.
+
+    A log-Cauchy puts one scale in four hundred outside `exp(+-250)`, where it is cut: beyond, squares leave
+    floating point.
+    """
+    log_tau = jnp.clip(log_tau, -_LARGEST, _LARGEST)
 
     def layer(hidden: Array, scale_and_weights: tuple[Array, Array]) -> tuple[Array, None]:
         scale, matrix = scale_and_weights
@@ -60,10 +66,10 @@ def functions(
         if normalize == "batch":
             inner = hidden - hidden.mean(0)
             inner = inner * jax.lax.rsqrt(jnp.mean(inner**2, 0) + 1e-5)
-        rise = jax.nn.relu(inner @ (jnp.sqrt(scale) * matrix))
+        rise = jax.nn.relu(inner @ (jnp.exp(0.5 * scale) * matrix))
         return (hidden + rise if residual else rise), None
 
     def one(hidden: Array, scales: Array, matrices: Array, output: Array) -> Array:
         return (jax.lax.scan(layer, hidden, (scales, matrices))[0] @ output)[:, 0]
 
-    return jax.jit(jax.vmap(one))(first_hidden(weights, x), tau, weights.hidden, weights.output)
+    return jax.jit(jax.vmap(one))(first_hidden(weights, x), log_tau, weights.hidden, weights.output)
