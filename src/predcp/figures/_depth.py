@@ -81,7 +81,11 @@ def draw_joint(axes: Any, data: Data) -> None:
         above.set(xlim=(0.0, _REACH), ylim=(0.0, _REACH), aspect="equal")
         above.set(xticks=[0.0, 0.5, 1.0, 1.5, 2.0], yticks=[0.0, 0.5, 1.0, 1.5, 2.0])
         below.plot(
-            data["logarithmic"], data[f"median/{name}"], color="white", linestyle="--", linewidth=1.2
+            data["logarithmic"],
+            data[f"median/{name}"],
+            color="white",
+            linestyle="--",
+            linewidth=1.2,
         )
         panel(below, "cd"[column], f"{name}, densities of logs", r"$\tau_1$", r"$\tau_2$")
         ends = (data["logarithmic"][0], data["logarithmic"][-1])

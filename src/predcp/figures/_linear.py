@@ -67,7 +67,9 @@ def draw(axes: Any, data: Data) -> None:
     for ax in (third, fourth):
         ax.set(xlim=(-4.0, 4.0), ylim=(0.0, 0.6))
     first.legend()
-    fourth.legend(handles=[fourth.lines[-1]], loc="upper right", handlelength=1.9, borderaxespad=0.0)
+    fourth.legend(
+        handles=[fourth.lines[-1]], loc="upper right", handlelength=1.9, borderaxespad=0.0
+    )
 
 
 def caption(data: Data) -> str:

@@ -60,7 +60,9 @@ def draw(axes: Any, data: Data) -> None:
         for kind, style in styles.items():
             colour = plot.colour(divergence_priors()[name])
             label = f"{kind}, {name}"
-            left.plot(data["tau"], data[f"{kind}/{name}"], color=colour, linestyle=style, label=label)
+            left.plot(
+                data["tau"], data[f"{kind}/{name}"], color=colour, linestyle=style, label=label
+            )
     for kind, style in styles.items():
         right.plot(
             data["wide tau"], data[f"kappa/{kind}"], color="black", linestyle=style, label=kind
@@ -74,9 +76,7 @@ def draw(axes: Any, data: Data) -> None:
 
 
 def caption(data: Data) -> str:
-    medians = {
-        kind: float(data[f"median/{kind}/{LOG_CAUCHY}"]) for kind in ("ECP", "PredCP")
-    }
+    medians = {kind: float(data[f"median/{kind}/{LOG_CAUCHY}"]) for kind in ("ECP", "PredCP")}
     mode = data["mode/ECP/exponential"][0]
     return f"""\
 **ECP (dashed) against PredCP (solid)** for the linear regression of Figure 1 at x = 1, exponential (mean .5) and
