@@ -21,26 +21,24 @@ WEEKS, LENGTH, RATE = 40, 6.0, 3.0
 def process(tau, xi):
     """A smooth process of variance tau, from white noise xi."""
     gap = np.arange(WEEKS)[:, None] - np.arange(WEEKS)
-    covariance = np.exp(-0.5 * (gap / LENGTH) ** 2) + 1e-5 * np.eye(WEEKS)
-    return jnp.sqrt(tau) * (np.linalg.cholesky(covariance) @ xi)
-
-
-def likelihood(process, x):
-    return dist.Poisson(RATE * jnp.exp(process))
+    root = np.linalg.cholesky(np.exp(-0.5 * (gap / LENGTH) ** 2) + 1e-5 * np.eye(WEEKS))
+    return jnp.sqrt(tau) * (root @ xi)
 
 
 def model(counts, scale_prior, log_scale):
     value = numpyro.sample("scale", scale_prior)
-    tau = numpyro.deterministic("tau", jnp.exp(value) if log_scale else value)
     xi = numpyro.sample("xi", dist.Normal().expand([WEEKS]))
-    rate = numpyro.deterministic("rate", RATE * jnp.exp(process(tau, xi)))
+    height = process(jnp.exp(value) if log_scale else value, xi)
+    rate = numpyro.deterministic("rate", RATE * jnp.exp(height))
     numpyro.sample("counts", dist.Poisson(rate), obs=counts)
 
 
 def main(folder="examples_output", draws=1000):
     counts = np.random.default_rng(2).poisson(RATE, WEEKS)  # in truth the rate is constant
-    xi = predcp.normal_draws(jax.random.key(0), 16, (WEEKS,))
-    complexity = predcp.PredictiveComplexity(likelihood, process, jnp.zeros(WEEKS), None, xi)
+    draw = predcp.normal_draws(jax.random.key(0), 16, (WEEKS,))
+    complexity = predcp.PredictiveComplexity(
+        lambda f, _: dist.Poisson(RATE * jnp.exp(f)), process, jnp.zeros(WEEKS), None, draw
+    )
     # at most a 5% chance that the pattern moves a week's count by more than half a nat
     prior = predcp.ComplexityPrior(predcp.HalfCauchy.from_tail(0.5, 0.05), complexity)
     cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy": (dist.HalfCauchy(1.0), False)}
@@ -48,13 +46,11 @@ def main(folder="examples_output", draws=1000):
     for ax, (name, (scale_prior, log_scale)) in zip(axes, cases.items()):
         mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
         mcmc.run(jax.random.key(1), counts, scale_prior, log_scale)
-        samples = mcmc.get_samples()
-        low, middle, high = np.quantile(samples["rate"], [0.05, 0.5, 0.95], axis=0)
-        print(f"{name}: amplitude, posterior median {np.median(np.sqrt(samples['tau'])):.3f}")
+        low, middle, high = np.quantile(mcmc.get_samples()["rate"], [0.05, 0.5, 0.95], axis=0)
+        print(f"{name}: the rate varies by {np.std(middle):.2f} around {np.mean(middle):.2f}")
         ax.fill_between(np.arange(WEEKS), low, high, color="#0072B2", alpha=0.25, linewidth=0)
-        ax.plot(middle, color="#0072B2")
-        ax.plot(counts, ".", color="grey")
-        ax.set(title=name, xlabel="week", ylabel="events, and 90% of the rate")
+        ax.plot(np.stack([middle, counts], axis=1))
+        ax.set(title=name, xlabel="week", ylabel="events a week, rate")
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "gp_amplitude.png", dpi=120)
 

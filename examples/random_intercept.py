@@ -41,14 +41,19 @@ def main(folder="examples_output", draws=1000):
     # at most a 10% chance that the schools move a prediction by more than half a nat
     prior = predcp.ComplexityPrior(predcp.LogCauchy.from_tail(0.5, 0.1), complexity)
     cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy(5)": (dist.HalfCauchy(5.0), False)}
-    figure, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+    figure, ax = plt.subplots(layout="constrained")
     for offset, (name, (scale_prior, log_scale)) in enumerate(cases.items()):
         mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
         mcmc.run(jax.random.key(1), school, y, scale_prior, log_scale)
         samples = mcmc.get_samples()
         low, middle, high = np.quantile(samples["intercepts"], [0.05, 0.5, 0.95], axis=0)
-        at = np.arange(SCHOOLS) + 0.25 * offset
-        ax.errorbar(at, middle, [middle - low, high - middle], fmt="o", label=name)
+        ax.errorbar(
+            np.arange(SCHOOLS) + 0.25 * offset,
+            middle,
+            [middle - low, high - middle],
+            fmt="o",
+            label=name,
+        )
         print(f"{name}: between-school variance, posterior median {np.median(samples['tau']):.3f}")
     ax.set(xlabel="school", ylabel="effect, 90% interval", title="Schools that do not differ")
     ax.legend(frameon=False)

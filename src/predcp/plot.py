@@ -31,7 +31,7 @@ _POINTS = 400
 def colour(pi: Any) -> str:
     """The colour that every picture gives to a pi, or to a prior made with it.
 
-    **Arguments**: `pi`, one of predcp's priors on a divergence, a `ComplexityPrior`, or a class of the former.
+    **Arguments**: `pi`, a prior on a divergence or its class, or a `ComplexityPrior`.
     """
     if isinstance(pi, type):
         return _COLOURS.get(pi, _OTHER_COLOUR)

@@ -90,21 +90,22 @@ def draw(axes: Any, data: Data) -> None:
 def caption(data: Data) -> str:
     modes = ", ".join(f"{data[f'mode/{scale:g}'][0]:.2f} at {scale:g}" for scale in SCALES)
     return f"""\
-**The ECP on a coefficient itself**: `y = beta_0 + beta x`, `beta_0 ~ N(0, 1)`, reference `beta = 0`, so that
-`kappa = beta^2 x^2 / (2 s^2)` with `s^2 = sigma_y^2 + sigma_beta0^2`. (a) Three pi. (b) The priors they give at
-x = 1. (c) The log-Cauchy's at three x. (d) At four scales. (e) The mixture's. (f) The non-local prior `beta^2 / sigma N(beta; 0,
-sigma)`, sigma a variance.
+**The ECP on a coefficient itself**: `y = beta_0 + beta x`, `beta_0 ~ N(0, 1)`, reference `beta =
+0`, so that `kappa = beta^2 x^2 / (2 s^2)` with `s^2 = sigma_y^2 + sigma_beta0^2`. (a) Three pi.
+(b) The priors they give at x = 1. (c) The log-Cauchy's at three x. (d) At four scales. (e) The
+mixture's. (f) The non-local prior `beta^2 / sigma N(beta; 0, sigma)`, sigma a variance.
 
-*What to see.* The exponential leaves a hole at the reference, the gamma a pole without a second thought. The log-Cauchy has a pole
-*and* two outer modes, at |beta| = sqrt(2) (s / x) exp(-1 + sqrt(1 - lambda^2 / 4)) for scales lambda
-below 2 (here {modes}). They move out as x falls: a small feature needs a large coefficient.
+*What to see.* The exponential leaves a hole at the reference, the gamma a pole without a second
+thought. The log-Cauchy has a pole *and* two outer modes, at |beta| = sqrt(2) (s / x) exp(-1 +
+sqrt(1 - lambda^2 / 4)) for scales lambda below 2 (here {modes}). They move out as x falls: a
+small feature needs a large coefficient.
 
 *What we chose.* sigma_y = sigma_beta0 = 1; x, lambda and sigma, which the text does not give.
 
 *Where the paper is wrong, or unclear.*
-- Modes apart from the origin are called "the defining feature of non-local priors". Their definition is a density that
-  *vanishes* at the null, as in (f). The log-Cauchy and mixture ECPs are infinite there; only the exponential's, in (b), is
-  non-local in that sense.
+- Modes apart from the origin are called "the defining feature of non-local priors". Their
+  definition is a density that *vanishes* at the null, as in (f). The log-Cauchy and mixture ECPs
+  are infinite there; only the exponential's, in (b), is non-local in that sense.
 - From lambda = 2 on the outer modes are gone: what is left of "balance" is a pole and a tail.
 - The sigma of the non-local prior must be a variance for the printed density to integrate to one.
 """

@@ -98,25 +98,27 @@ def draw_joint(axes: Any, data: Data) -> None:
 def joint_caption(data: Data) -> str:
     first, last = data["median/plain"][0], data["median/plain"][-1]
     return f"""\
-**The joint density of (tau_1, tau_2)**, the variances of the weights of two layers, under the depth-wise log-Cauchy (0, 1)
-PredCP: plain network (left), residual network (right). Bright is dense, on a logarithmic scale of colours. Above: the
-density of the scales, as in the paper. Below: the density of their logs, with the median of tau_2 given tau_1
-dashed.
+**The joint density of (tau_1, tau_2)**, the variances of the weights of two layers, under the
+depth-wise log-Cauchy (0, 1) PredCP: plain network (left), residual network (right). Bright is
+dense, on a logarithmic scale of colours. Above: the density of the scales, as in the paper.
+Below: the density of their logs, with the median of tau_2 given tau_1 dashed.
 
-*What to see.* In a residual network the two layers are nearly independent while tau_1 is small; a large tau_1 leaves less
-for tau_2. In a plain network the second layer's divergence is proportional to tau_1 tau_2, and the prior is a ridge
-along tau_1 tau_2 = constant.
+*What to see.* In a residual network the two layers are nearly independent while tau_1 is small; a
+large tau_1 leaves less for tau_2. In a plain network the second layer's divergence is
+proportional to tau_1 tau_2, and the prior is a ridge along tau_1 tau_2 = constant.
 
-*What we chose.* ReLU layers of width {WIDTH} on one input, unit noise, {DRAWS} draws, {INPUTS} inputs; the reference of a
-layer is the network with that layer switched off.
+*What we chose.* ReLU layers of width {WIDTH} on one input, unit noise, {DRAWS} draws, {INPUTS}
+inputs; the reference of a layer is the network with that layer switched off.
 
 *Where the paper is wrong.*
-- For plain networks it compares h_l with h_(l-1) through the output weights. Taken literally that divergence is positive at
-  tau = 0 and first falls: not a bijection, and `diagnose` refuses it.
-- "tau_2 cannot grow unless tau_1 > 0" is not what the density says. The smaller tau_1, the *larger* tau_2 is expected to be: its
-  conditional median is inversely proportional to tau_1, {first:.3g} at tau_1 = .001 and {last:.3g} at 1000. The empty strip
-  along the vertical axis of (a) is the mass that has moved up, out of the picture.
-- Both densities are infinite on *both* axes (the log-Cauchy's pole), which the linear picture hides.
+- For plain networks it compares h_l with h_(l-1) through the output weights. Taken literally that
+  divergence is positive at tau = 0 and first falls: not a bijection, and `diagnose` refuses it.
+- "tau_2 cannot grow unless tau_1 > 0" is not what the density says. The smaller tau_1, the
+  *larger* tau_2 is expected to be: its conditional median is inversely proportional to tau_1,
+  {first:.3g} at tau_1 = .001 and {last:.3g} at 1000. The empty strip along the vertical axis of
+  (a) is the mass that has moved up, out of the picture.
+- Both densities are infinite on *both* axes (the log-Cauchy's pole), which the linear picture
+  hides.
 """
 
 
@@ -164,22 +166,25 @@ def functions_caption(data: Data) -> str:
     middle = {name[6:]: np.median(data[name]) for name in data if name.startswith("moved/")}
     close = np.mean(data["moved/PredCP"] < 1.0)
     return f"""\
-**Functions from a residual network with two hidden layers**: the same {SHOWN} networks with layer scales from the horseshoe
-(a) and from the depth-wise log-Cauchy (0, 1) PredCP (b). Grey: the reference, the same networks with both layers
-switched off.
+**Functions from a residual network with two hidden layers**: the same {SHOWN} networks with layer
+scales from the horseshoe (a) and from the depth-wise log-Cauchy (0, 1) PredCP (b). Grey: the
+reference, the same networks with both layers switched off.
 
-*What to see.* The horseshoe knows nothing of the network: weights of variance tau in a layer of width {WIDTH} move predictions a
-long way, and the functions leave their references (and the picture) altogether. The PredCP knows what a scale does:
-most functions stay around their references and some leave them. Of {MEASURED} networks the typical distance from the reference
-is {middle["PredCP"]:.2g} nats under the PredCP, against {middle["horseshoe"]:.2g} under the horseshoe; {close:.0%} of the PredCP's stay
-within 1 nat. Divide the horseshoe's scales by the width, by hand, and it becomes {middle["horseshoe over width"]:.2g}:
-the PredCP finds that unit by itself.
+*What to see.* The horseshoe knows nothing of the network: weights of variance tau in a layer of
+width {WIDTH} move predictions a long way, and the functions leave their references (and the
+picture) altogether. The PredCP knows what a scale does: most functions stay around their
+references and some leave them. Of {MEASURED} networks the typical distance from the reference is
+{middle["PredCP"]:.2g} nats under the PredCP, against {middle["horseshoe"]:.2g} under the
+horseshoe; {close:.0%} of the PredCP's stay within 1 nat. Divide the horseshoe's scales by the
+width, by hand, and it becomes {middle["horseshoe over width"]:.2g}: the PredCP finds that unit by
+itself.
 
-*What we chose.* Standard normal weights, width {WIDTH}, a bias in the first layer, {DRAWS} draws in the map; the horseshoe as sqrt(tau)
-~ C+(0, 1), one scale a layer.
+*What we chose.* Standard normal weights, width {WIDTH}, a bias in the first layer, {DRAWS} draws
+in the map; the horseshoe as sqrt(tau) ~ C+(0, 1), one scale a layer.
 
-*Where the paper is wrong.* It draws the scales with Algorithm 1 (step 5e-5, 20 steps, from tau = kappa), which moves by
-a thousandth: its scales are draws of kappa itself. Ours are inverted to rounding.
+*Where the paper is wrong.* It draws the scales with Algorithm 1 (step 5e-5, 20 steps, from tau =
+kappa), which moves by a thousandth: its scales are draws of kappa itself. Ours are inverted to
+rounding.
 """
 
 

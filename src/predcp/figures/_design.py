@@ -18,7 +18,7 @@ def tight_frame(rank: int) -> np.ndarray:
 
     **Arguments**: `rank`, from 1 to 20.
     """
-    # Sines and cosines of whole frequencies, with the constant (and the alternating) row for odd ranks (20).
+    # Sines and cosines; the constant for odd ranks, and at full rank the alternating column too.
     ends = [np.ones(ROWS)] if rank % 2 or rank == ROWS else []
     ends += [(-1.0) ** np.arange(ROWS)] if rank == ROWS else []
     columns = [column / np.sqrt(rank) for column in ends]
@@ -68,19 +68,21 @@ def draw(axes: Any, data: Data) -> None:
 def caption(data: Data) -> str:
     low, high = data["tail/rank"][0], data["tail/rank"][-1]
     return f"""\
-**P(tau > 1) under the mixture ECP** (weight .5) of a regression with twenty rows, against the rank of X (a) and
-against its scale at full rank (b).
+**P(tau > 1) under the mixture ECP** (weight .5) of a regression with twenty rows, against the
+rank of X (a) and against its scale at full rank (b).
 
-*What to see.* With rows of length one the total size of X is the same at every rank. Redundant rows all move together, which
-is easy to tell from the reference; spread over more directions the same scale is harder to see, and the tail
-grows from {low:.4f} at rank 1 to {high:.4f} at rank 20. Scale does far more: from {data["tail/scale"][0]:.2f} at alpha =
-.1 to {data["tail/scale"][-1]:.2g} at 3.
+*What to see.* With rows of length one the total size of X is the same at every rank. Redundant
+rows all move together, which is easy to tell from the reference; spread over more directions the
+same scale is harder to see, and the tail grows from {low:.4f} at rank 1 to {high:.4f} at rank 20.
+Scale does far more: from {data["tail/scale"][0]:.2f} at alpha = .1 to
+{data["tail/scale"][-1]:.2g} at 3.
 
-*What we chose.* sigma_y = 1, and at each rank r rows that use all directions alike (`X^T X = (20 / r) I`), so that the
-curve is exact: kappa at tau = 1 is `(20 - r log(1 + 20 / r)) / 2`. The paper does not say how its designs were made.
+*What we chose.* sigma_y = 1, and at each rank r rows that use all directions alike (`X^T X = (20
+/ r) I`), so that the curve is exact: kappa at tau = 1 is `(20 - r log(1 + 20 / r)) / 2`. The
+paper does not say how its designs were made.
 
-*Where the paper is silent.* All of (a) is a matter of small probabilities: the joint divergence of twenty rows is
-several nats at tau = 1 whatever the rank.
+*Where the paper is silent.* All of (a) is a matter of small probabilities: the joint divergence
+of twenty rows is several nats at tau = 1 whatever the rank.
 """
 
 

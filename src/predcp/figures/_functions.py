@@ -97,28 +97,29 @@ def caption(data: Data) -> str:
     ]
     table = "\n".join(["| | normal | horseshoe | PredCP |", "|---|---|---|---|", *lines])
     return f"""\
-**Five functions from networks of 5 and 25 hidden layers**, residual (above) and plain (below), whose layers have variance 1
-(standard normal weights), a horseshoe scale each, or the depth-wise log-Cauchy (0, 1) PredCP. A row uses the same
-weights under all three priors. Each function is drawn in units of its own range.
+**Five functions from networks of 5 and 25 hidden layers**, residual (above) and plain (below),
+whose layers have variance 1 (standard normal weights), a horseshoe scale each, or the depth-wise
+log-Cauchy (0, 1) PredCP. A row uses the same weights under all three priors. Each function is
+drawn in units of its own range.
 
-*What to see.* The number of turns (total variation over range: 1 is monotone, 2 is one bump) and the size, medians over
-{MEASURED} functions, turns / root mean square:
+*What to see.* The number of turns (total variation over range: 1 is monotone, 2 is one bump) and
+the size, medians over {MEASURED} functions, turns / root mean square:
 
 {table}
 
-In residual networks the PredCP lets one or two layers act, and depth adds few turns; under the normal all layers act and the
-functions grow more ragged with depth.
+In residual networks the PredCP lets one or two layers act, and depth adds few turns; under the
+normal all layers act and the functions grow more ragged with depth.
 
-*What we chose.* Width {WIDTH}, one input, standard normal weights everywhere else, {DRAWS} draws in the map,
-batch normalisation *before* each layer's weights, which keeps the divergence linear in tau. The horseshoe is sqrt(tau)
-~ C+(0, 1).
+*What we chose.* Width {WIDTH}, one input, standard normal weights everywhere else, {DRAWS} draws
+in the map, batch normalisation *before* each layer's weights, which keeps the divergence linear
+in tau. The horseshoe is sqrt(tau) ~ C+(0, 1).
 
 *Where the paper is wrong, or silent.*
-- It normalises "at each hidden layer" without saying where. After the weights, the layer's output would not depend on tau at
-  all, and there would be no prior.
-- In a *plain* network with normalisation the next layer undoes the scale of the last: tau_1 to tau_(L-1) change nothing, and the
-  three priors differ in the size of the functions, not in their shape. "The PredCP's samples are notably simpler" is
-  a statement about residual networks.
+- It normalises "at each hidden layer" without saying where. After the weights, the layer's output
+  would not depend on tau at all, and there would be no prior.
+- In a *plain* network with normalisation the next layer undoes the scale of the last: tau_1 to
+  tau_(L-1) change nothing, and the three priors differ in the size of the functions, not in their
+  shape. "The PredCP's samples are notably simpler" is a statement about residual networks.
 - Its scales come from Algorithm 1, which returns kappa itself to three digits (see Figure 3b).
 """
 

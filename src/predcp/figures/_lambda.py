@@ -54,18 +54,20 @@ def draw(axes: Any, data: Data) -> None:
 def caption(data: Data) -> str:
     median = float(data["median/1"])
     return f"""\
-**The ECP as pi's parameter varies** (linear regression, x = 1, sigma_y = 1). (a) The mixture `lambda` gamma (.2, 2) `+ (1 -
-lambda)` exponential (mean .5). (b) The log-Cauchy with scale lambda.
+**The ECP as pi's parameter varies** (linear regression, x = 1, sigma_y = 1). (a) The mixture
+`lambda` gamma (.2, 2) `+ (1 - lambda)` exponential (mean .5). (b) The log-Cauchy with scale
+lambda.
 
-*What to see.* In (a) lambda moves mass from the exponential's bump to the gamma's pole at 0, one for one. In (b) a small
-scale gathers the prior around its median, tau = {median:.2f}, with only a thin pole; a large one spreads it over
-orders of magnitude, and pole and tail take all.
+*What to see.* In (a) lambda moves mass from the exponential's bump to the gamma's pole at 0, one
+for one. In (b) a small scale gathers the prior around its median, tau = {median:.2f}, with only a
+thin pole; a large one spreads it over orders of magnitude, and pole and tail take all.
 
 *What we chose.* The values of lambda, which the paper's text does not give.
 
-*Where the paper is wrong, or silent.* The scale of a log-Cauchy with location 0 does not move its median: kappa = 1, and here
-tau = {median:.2f}, for every curve of (b). It says how sure one is, not how much complexity is
-expected; for that the location must move (`LogCauchy.from_tail`). The gamma's printed normaliser is wrong (see Figure 1).
+*Where the paper is wrong, or silent.* The scale of a log-Cauchy with location 0 does not move its
+median: kappa = 1, and here tau = {median:.2f}, for every curve of (b). It says how sure one is,
+not how much complexity is expected; for that the location must move (`LogCauchy.from_tail`). The
+gamma's printed normaliser is wrong (see Figure 1).
 """
 
 

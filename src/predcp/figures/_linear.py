@@ -75,22 +75,25 @@ def draw(axes: Any, data: Data) -> None:
 def caption(data: Data) -> str:
     at, height = data["second mode"]
     return f"""\
-**The ECP of a linear regression** `y = x beta + noise`, `beta ~ N(0, tau)`, against the reference `beta = 0`.
-(a) Three priors on the divergence: exponential with mean .5, gamma (.2, 2), log-Cauchy (0, 1). (b) The
-priors on the variance tau that they give at x = 1. (c, d) The density of the coefficient at x = 1 and
-x = .25; the horseshoe is dashed.
+**The ECP of a linear regression** `y = x beta + noise`, `beta ~ N(0, tau)`, against the reference
+`beta = 0`. (a) Three priors on the divergence: exponential with mean .5, gamma (.2, 2),
+log-Cauchy (0, 1). (b) The priors on the variance tau that they give at x = 1. (c, d) The density
+of the coefficient at x = 1 and x = .25; the horseshoe is dashed.
 
-*What to see.* The exponential vanishes at tau = 0 and keeps the coefficient away from the reference; the gamma has a
-pole there and a light tail; the log-Cauchy has both a pole and a second mode, the dot in (b). The
-same pi is a wider prior where the feature is small.
+*What to see.* The exponential vanishes at tau = 0 and keeps the coefficient away from the
+reference; the gamma has a pole there and a light tail; the log-Cauchy has both a pole and a
+second mode, the dot in (b). The same pi is a wider prior where the feature is small.
 
 *What we chose.* The paper does not print the noise: sigma_y = 1.
 
 *Where the paper is wrong.*
-- Its text puts the second mode of the log-Cauchy "at tau = .15". It is at tau = {at:.3f}; {height:.3f} is its height.
-- The printed normaliser of the gamma has `lambda_2` where `lambda_2 ** lambda_1` belongs; ours integrates to one.
-- "As x goes to 0 the ECP becomes heavier tailed": it becomes wider. The prior at x is exactly that at x = 1
-  with tau divided by x squared, so (d) is (c) stretched by four; the order of the tail does not change.
+- Its text puts the second mode of the log-Cauchy "at tau = .15". It is at tau = {at:.3f};
+  {height:.3f} is its height.
+- The printed normaliser of the gamma has `lambda_2` where `lambda_2 ** lambda_1` belongs; ours
+  integrates to one.
+- "As x goes to 0 the ECP becomes heavier tailed": it becomes wider. The prior at x is exactly
+  that at x = 1 with tau divided by x squared, so (d) is (c) stretched by four; the order of the
+  tail does not change.
 - Its caption names subfigure (c) twice; the second is (d).
 """
 

@@ -79,18 +79,22 @@ def caption(data: Data) -> str:
     medians = {kind: float(data[f"median/{kind}/{LOG_CAUCHY}"]) for kind in ("ECP", "PredCP")}
     mode = data["mode/ECP/exponential"][0]
     return f"""\
-**ECP (dashed) against PredCP (solid)** for the linear regression of Figure 1 at x = 1, exponential (mean .5) and
-log-Cauchy (0, 1). (b) The two divergences: `(tau - log(1 + tau)) / 2` and `tau / 2`.
+**ECP (dashed) against PredCP (solid)** for the linear regression of Figure 1 at x = 1,
+exponential (mean .5) and log-Cauchy (0, 1). (b) The two divergences: `(tau - log(1 + tau)) / 2`
+and `tau / 2`.
 
-*What to see.* Taking the expectation outside makes every scale look more complex, so the PredCP moves to the left: the
-median of tau under the log-Cauchy falls from {medians["ECP"]:.2f} to {medians["PredCP"]:.2f}. Under the exponential
-the PredCP is highest at tau = 0, while the ECP vanishes there and is highest at tau = {mode:.2f}. Near the
-reference the ECP's divergence is of second order in tau and the PredCP's of first.
+*What to see.* Taking the expectation outside makes every scale look more complex, so the PredCP
+moves to the left: the median of tau under the log-Cauchy falls from {medians["ECP"]:.2f} to
+{medians["PredCP"]:.2f}. Under the exponential the PredCP is highest at tau = 0, while the ECP
+vanishes there and is highest at tau = {mode:.2f}. Near the reference the ECP's divergence is of
+second order in tau and the PredCP's of first.
 
-*What we chose.* sigma_y = 1; the draws of the coefficient are -1 and 1 standard deviations, exact for a quadratic divergence. Panel (b) is ours.
+*What we chose.* sigma_y = 1; the draws of the coefficient are -1 and 1 standard deviations, exact
+for a quadratic divergence. Panel (b) is ours.
 
-*Beyond the paper.* The second mode that the log-Cauchy ECP has (Figure 1b) is gone: with `kappa = tau / 2` a
-log-Cauchy of scale 1 is the narrowest one without it, a point of inflection at tau = 2 / e.
+*Beyond the paper.* The second mode that the log-Cauchy ECP has (Figure 1b) is gone: with `kappa =
+tau / 2` a log-Cauchy of scale 1 is the narrowest one without it, a point of inflection at tau = 2
+/ e.
 """
 
 

@@ -48,20 +48,23 @@ def draw(axes: Any, data: Data) -> None:
 def caption(data: Data) -> str:
     share = {x: float(data[f"unshrunk/{MIXTURE}/{x:g}"]) for x in FEATURES}
     return f"""\
-**Shrinkage profiles** of the log-Cauchy (0, 1) ECP (a) and of the mixture ECP, weight .5 (b), at x = .1, 1 and 3; the
-horseshoe, Beta(1/2, 1/2), is dashed. The shrinkage `1 / (1 + tau)` is 1 when the estimate is the
-reference's and 0 when it is left to the data.
+**Shrinkage profiles** of the log-Cauchy (0, 1) ECP (a) and of the mixture ECP, weight .5 (b), at
+x = .1, 1 and 3; the horseshoe, Beta(1/2, 1/2), is dashed. The shrinkage `1 / (1 + tau)` is 1 when
+the estimate is the reference's and 0 when it is left to the data.
 
-*What to see.* The horseshoe asks for the same amount of shrinkage whatever the feature. An ECP follows it: with x = .1 a
-coefficient hardly moves a prediction, and the mass lies at 0; with x = 3 it lies near 1.
+*What to see.* The horseshoe asks for the same amount of shrinkage whatever the feature. An ECP
+follows it: with x = .1 a coefficient hardly moves a prediction, and the mass lies at 0; with x =
+3 it lies near 1.
 
 *What we chose.* sigma_y = 1; the mixture's weight .5.
 
 *Where the paper is wrong.*
-- "The mixture ECP's profile cannot place any significant density at 0": its density does vanish in the limit, but at x = .1
-  {share[0.1]:.0%} of its mass lies below a shrinkage of {_STRONGLY}, against {share[1.0]:.1%} at x = 1. The tail of pi
-  decides the limit; the feature decides where the mass is.
-- Beta(1/2, 1/2) belongs to `sqrt(tau) ~ C+(0, 1)` with tau a variance. The paper also writes `tau ~ C+`.
+- "The mixture ECP's profile cannot place any significant density at 0": its density does vanish
+  in the limit, but at x = .1 {share[0.1]:.0%} of its mass lies below a shrinkage of {_STRONGLY},
+  against {share[1.0]:.1%} at x = 1. The tail of pi decides the limit; the feature decides where
+  the mass is.
+- Beta(1/2, 1/2) belongs to `sqrt(tau) ~ C+(0, 1)` with tau a variance. The paper also writes `tau
+  ~ C+`.
 """
 
 

@@ -77,19 +77,22 @@ def caption(data: Data) -> str:
     at, height = data["peak"]
     mass = float(predcp.LogCauchy(1.0).cdf(float(data["supremum"])))
     return f"""\
-**Softmax outputs as the logits (2, 1.85, .5) are multiplied by tau** (a), and their divergence from the uniform outputs
-at tau = 0 (b).
+**Softmax outputs as the logits (2, 1.85, .5) are multiplied by tau** (a), and their divergence
+from the uniform outputs at tau = 0 (b).
 
-*What to see.* The largest and the smallest output are monotone. The middle one rises to {height:.3f} at tau = {at:.2f}, then falls: it
-fails the horizontal-line test. The divergence increases all the same, but towards a bound.
+*What to see.* The largest and the smallest output are monotone. The middle one rises to
+{height:.3f} at tau = {at:.2f}, then falls: it fails the horizontal-line test. The divergence
+increases all the same, but towards a bound.
 
 *What we chose.* The multiplier on a logarithmic axis. Panel (b) is ours.
 
 *Where the paper is wrong.*
-- It concludes that the divergence is a bijection on to the positive numbers. It is increasing and *bounded*: a categorical
-  prediction is at most log 3 = {float(data["supremum"]):.3f} nats from uniform. A log-Cauchy (0, 1) pulled back through it has mass
-  {mass:.2f}, not 1, and sampling by inversion has no root for the rest. `ComplexityPrior` truncates pi at the bound.
-- Strict convexity of the divergence alone does not make it increasing in tau; for fixed logits it is.
+- It concludes that the divergence is a bijection on to the positive numbers. It is increasing and
+  *bounded*: a categorical prediction is at most log 3 = {float(data["supremum"]):.3f} nats from
+  uniform. A log-Cauchy (0, 1) pulled back through it has mass {mass:.2f}, not 1, and sampling by
+  inversion has no root for the rest. `ComplexityPrior` truncates pi at the bound.
+- Strict convexity of the divergence alone does not make it increasing in tau; for fixed logits it
+  is.
 - The interval on which the smallest output decreases is printed as (1/D, 0).
 """
 

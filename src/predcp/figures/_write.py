@@ -14,7 +14,7 @@ from predcp.figures._style import RC
 def render(figure: PaperFigure, data: Data | None = None, points: int | None = None) -> Figure:
     """The picture.
 
-    **Arguments**: the figure; its data, computed when None, with `points` a curve (its own number when None).
+    **Arguments**: the figure; its data, computed when None; points a curve, its own when None.
     """
     data = figure.data(points or figure.points) if data is None else data
     with matplotlib.rc_context(RC):
