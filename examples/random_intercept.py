@@ -15,7 +15,7 @@ from numpyro.infer import MCMC, NUTS
 
 import predcp
 
-SCHOOLS, PUPILS = 12, 4
+SCHOOLS = 12
 
 
 def likelihood(intercepts, school):
@@ -28,12 +28,12 @@ def model(school, y, scale_prior, log_scale):
     mean = numpyro.sample("mean", dist.Normal(0.0, 5.0))
     xi = numpyro.sample("xi", dist.Normal().expand([SCHOOLS]))
     moved = numpyro.deterministic("intercepts", jnp.sqrt(tau) * xi)
-    numpyro.sample("y", dist.Normal(mean + moved[school], 1.0), obs=y)
+    numpyro.sample("y", likelihood(mean + moved, school), obs=y)
 
 
 def main(folder="examples_output", draws=1000):
-    school = np.repeat(np.arange(SCHOOLS), PUPILS)
-    y = np.random.default_rng(3).normal(0.0, 1.0, SCHOOLS * PUPILS)  # in truth they do not differ
+    school = np.repeat(np.arange(SCHOOLS), 4)
+    y = np.random.default_rng(3).normal(0.0, 1.0, len(school))  # in truth they do not differ
     xi = predcp.normal_draws(jax.random.key(0), 64, (SCHOOLS,))
     complexity = predcp.PredictiveComplexity(
         likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros(SCHOOLS), school, xi
@@ -47,16 +47,10 @@ def main(folder="examples_output", draws=1000):
         mcmc.run(jax.random.key(1), school, y, scale_prior, log_scale)
         samples = mcmc.get_samples()
         low, middle, high = np.quantile(samples["intercepts"], [0.05, 0.5, 0.95], axis=0)
-        ax.errorbar(
-            np.arange(SCHOOLS) + 0.25 * offset,
-            middle,
-            [middle - low, high - middle],
-            fmt="o",
-            label=name,
-        )
+        at = np.arange(SCHOOLS) + 0.25 * offset
+        ax.errorbar(at, middle, [middle - low, high - middle], fmt="o", label=name)
         print(f"{name}: between-school variance, posterior median {np.median(samples['tau']):.3f}")
-    ax.set(xlabel="school", ylabel="effect, 90% interval", title="Schools that do not differ")
-    ax.legend(frameon=False)
+    ax.legend(title="Schools that do not differ: effects, 90% intervals")
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "random_intercept.png", dpi=120)
 

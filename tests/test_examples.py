@@ -10,8 +10,8 @@ plt.switch_backend("Agg")
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
-# Half the examples compile in a few seconds.
-QUICK = {"ar1_coefficient", "random_intercept"}
+# The others compile NUTS twice.
+QUICK = {"ar1_coefficient"}
 
 
 def load(name):

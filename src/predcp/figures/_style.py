@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
-RC: dict[str, Any] = {
+RC: Any = {
     "font.size": 8.0,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -29,7 +29,12 @@ RC: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
 }
-HORSESHOE = {"color": "black", "linestyle": "--", "linewidth": 1.1, "label": "horseshoe"}
+HORSESHOE: dict[str, Any] = {
+    "color": "black",
+    "linestyle": "--",
+    "linewidth": 1.1,
+    "label": "horseshoe",
+}
 NOTE = "#555555"
 
 
@@ -43,7 +48,8 @@ def shades(colour: str, count: int) -> list[str]:
         t = step / max(1, count - 1)
         # Half-way to white at first, and more than half-way to black at last.
         target, weight = (1.0, 0.6 * (1.0 - 2.0 * t)) if t < 0.5 else (0.0, 0.65 * (2.0 * t - 1.0))
-        tones.append(to_hex([(1.0 - weight) * c + weight * target for c in to_rgb(colour)]))
+        red, green, blue = ((1.0 - weight) * c + weight * target for c in to_rgb(colour))
+        tones.append(to_hex((red, green, blue)))
     return tones
 
 
