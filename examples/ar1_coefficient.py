@@ -22,8 +22,8 @@ def log_likelihood(rho, y):
 def main(folder="examples_output", points=4001):
     # One step ahead, N(rho y, 1 - rho^2) for a y of unit variance. In units of its noise the prediction
     # moves by beta = rho / sqrt(1 - rho^2), so the expected divergence is exactly beta^2 / 2.
-    # At most a 10% chance that knowing yesterday is worth more than half a nat.
-    pi = predcp.Gamma.from_tail(upper=0.5, probability=0.1, shape=0.5)
+    # At most a 10% chance that knowing yesterday is worth more than .05 nats.
+    pi = predcp.Gamma.from_tail(upper=0.05, probability=0.1, shape=0.5)
     prior = predcp.ComplexityPrior(pi, predcp.CoefficientEvidence(1.0))
     step = 2.0 / points
     rho = np.linspace(-1.0 + step / 2, 1.0 - step / 2, points)

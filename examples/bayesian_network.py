@@ -31,7 +31,6 @@ class Network(eqx.Module):
 def model(hidden, y, log_scale_prior):
     tau = jnp.exp(numpyro.sample("log_tau", log_scale_prior))
     empty = Network(jnp.zeros((WIDTH, WIDTH)), jnp.zeros((WIDTH, 1)))
-    # standard normal weights, the residual layer's times sqrt(tau)
     mean = random_eqx_module("net", empty, prior=dist.Normal())(hidden, jnp.sqrt(tau))[:, 0]
     numpyro.sample("y", dist.Normal(numpyro.deterministic("mean", mean), NOISE), obs=y)
 
@@ -41,9 +40,8 @@ def main(folder="examples_output", draws=500):
     y = np.tanh(x) + NOISE * np.random.default_rng(0).standard_normal(len(x))  # one feature will do
     hidden = jnp.tanh(x[:, None] - np.linspace(-2.0, 2.0, WIDTH))
     weights, out = predcp.normal_draws(jax.random.key(1), 16, ((1, WIDTH, WIDTH), (WIDTH, 1)))
-    prior = predcp.ComplexityPrior(
-        predcp.LogCauchy(1.0), predcp.DepthComplexity(hidden, weights, out / NOISE)
-    )  # of a vector of scales, here of one layer
+    complexity = predcp.DepthComplexity(hidden, weights, out / NOISE)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)  # of a vector, here of one
     fixed = dist.Normal(0.0, 1e-3).expand([1]).to_event(1)
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), sharey=True, layout="constrained")
     for ax, (name, each) in zip(axes, {"PredCP": prior.log_scale(), "tau = 1": fixed}.items()):
@@ -52,7 +50,6 @@ def main(folder="examples_output", draws=500):
         mean = np.asarray(mcmc.get_samples()["mean"])
         print(f"{name}: spread of the curves {mean.std(0).mean():.3f}")
         ax.plot(x, mean[:: max(1, draws // 25)].T, color="#D55E00", alpha=0.3, linewidth=1)
-        ax.plot(x, y, ".", color="grey")
         ax.set_title(name)
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "bayesian_network.png", dpi=120)

@@ -42,7 +42,10 @@ def data(points: int) -> Data:
         return np.asarray(predcp.tail_probability(prior, np.ones(len(designs))))
 
     # Columns of zeros change nothing and give all designs one shape.
-    designs = [np.pad(tight_frame(rank), ((0, 0), (0, ROWS - rank))) for rank in ranks]
+    designs = [
+        np.concatenate([tight_frame(rank), np.zeros((ROWS, ROWS - rank))], axis=1)
+        for rank in range(1, ROWS + 1)
+    ]
     return {
         "rank": ranks,
         "tail/rank": tails(np.stack(designs)),

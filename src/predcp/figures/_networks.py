@@ -22,8 +22,8 @@ class Weights(NamedTuple):
 
 def draw_weights(key: Array, count: int, depth: int, width: int) -> Weights:
     """Independent networks; the first layer has a bias, so that its kinks are not all at 0."""
-    shapes = Weights((2, width), (depth, width, width), (width, 1))
-    return predcp.normal_draws(key, count, shapes)
+    shapes = ((2, width), (depth, width, width), (width, 1))
+    return Weights(*predcp.normal_draws(key, count, shapes))
 
 
 def first_hidden(

@@ -21,7 +21,7 @@ def probabilities(tau: Any) -> np.ndarray:
     return np.asarray(jax.nn.softmax(jnp.asarray(tau)[..., None] * jnp.array(LOGITS), axis=-1))
 
 
-def _likelihood(theta: Array, x: Array) -> dist.Distribution:
+def _likelihood(theta: Array, x: Array) -> Any:
     return dist.Categorical(logits=theta * x)
 
 
