@@ -45,12 +45,12 @@ def main(folder="examples_output", draws=1000):
     for offset, (name, (scale_prior, log_scale)) in enumerate(cases.items()):
         mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
         mcmc.run(jax.random.key(1), school, y, scale_prior, log_scale)
-        samples = mcmc.get_samples()
-        low, middle, high = np.quantile(samples["intercepts"], [0.05, 0.5, 0.95], axis=0)
+        low, middle, high = np.quantile(mcmc.get_samples()["intercepts"], [0.05, 0.5, 0.95], axis=0)
         at = np.arange(SCHOOLS) + 0.25 * offset
         ax.errorbar(at, middle, [middle - low, high - middle], fmt="o", label=name)
-        print(f"{name}: between-school variance, posterior median {np.median(samples['tau']):.3f}")
-    ax.legend(title="Schools that do not differ: effects, 90% intervals")
+        print(f"{name}: variance between schools {np.median(mcmc.get_samples()['tau']):.3f}")
+    ax.set(xlabel="school", ylabel="effect, 90% interval", ylim=(-1.5, 2.0))
+    ax.legend(title="schools that do not differ", ncols=2, loc="upper center")
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "random_intercept.png", dpi=120)
 

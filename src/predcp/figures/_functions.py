@@ -107,8 +107,8 @@ the size, medians over {MEASURED} functions, turns / root mean square:
 
 {table}
 
-In residual networks the PredCP lets one or two layers act, and depth adds few turns; under the
-normal all layers act and the functions grow more ragged with depth.
+In residual networks the PredCP's functions have fewer turns at either depth. They are not always
+smaller: twenty-five heavy-tailed layers make a large one likely.
 
 *What we chose.* Width {WIDTH}, one input, standard normal weights everywhere else, {DRAWS} draws
 in the map, batch normalisation *before* each layer's weights, which keeps the divergence linear
