@@ -64,8 +64,8 @@ def draw_joint(axes: Any, data: Data) -> None:
         for ax, axis in ((above, "linear"), (below, "logarithmic")):
             # Both networks share levels: equal colours are equal densities.
             both = np.stack([data[f"{axis}/{kind}"] for kind in KINDS])
-            low = np.quantile(both, 0.05 if axis == "linear" else 0.0)
-            high = np.quantile(both, 0.995 if axis == "linear" else 1.0)
+            low = np.quantile(both, 0.02 if axis == "linear" else 0.0)
+            high = np.quantile(both, 0.8 if axis == "linear" else 1.0)
             if axis == "logarithmic":
                 low = max(low, high - 8.0)
             ax.contourf(
