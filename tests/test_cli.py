@@ -79,6 +79,7 @@ def test_help_is_quick_and_documents_exit_codes(predcp):
         ["report"],
         ["fit"],
         ["predict"],
+        ["figures"],
         ["demo"],
         ["data", "list"],
         ["data", "fetch"],

@@ -28,6 +28,22 @@ _HORSESHOE = "horseshoe"
 _POINTS = 400
 
 
+def colour(pi: Any) -> str:
+    """The colour that every picture gives to a pi, or to a prior made with it.
+
+    **Arguments**: `pi`, a prior on a divergence or its class, or a `ComplexityPrior`.
+    """
+    if isinstance(pi, type):
+        return _COLOURS.get(pi, _OTHER_COLOUR)
+    return _COLOURS.get(_family(pi), _OTHER_COLOUR)
+
+
+def _family(prior: Any) -> type:
+    pi = getattr(prior, "pi", prior)
+    # A NumPyro distribution used as pi is kept inside a wrapper.
+    return type(getattr(pi, "given", pi))
+
+
 def from_zero(upper: float, points: int = _POINTS) -> np.ndarray:
     """A grid up to `upper` that follows a pole at 0 (which it leaves out): give the axes a limit.
 
@@ -209,10 +225,7 @@ def _draw(
 ) -> Axes:
     """A line in the colour of pi, named after it."""
     ax = _axes(ax)
-    pi = getattr(prior, "pi", prior)
-    # A NumPyro distribution used as pi is kept inside a wrapper.
-    family = type(getattr(pi, "given", pi))
-    style: dict[str, Any] = {"color": _COLOURS.get(family, _OTHER_COLOUR), "label": family.__name__}
+    style: dict[str, Any] = {"color": colour(prior), "label": _family(prior).__name__}
     ax.plot(at, np.asarray(height), **style | line)
     return ax
 
