@@ -184,7 +184,7 @@ def test_linear_posteriors_are_those_of_nuts(prior):
 def test_ranks_are_uniform(model, prior, design):
     """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
     options = {"prior": prior, "intercept": True}
-    simulations, draws, thin = 100, 400, 8
+    simulations, draws, thin = 60, 240, 6
 
     @jax.jit
     @jax.vmap
@@ -201,7 +201,7 @@ def test_ranks_are_uniform(model, prior, design):
     y, truth = simulated(jax.random.split(jax.random.key(11), simulations))
     designs = jnp.broadcast_to(design, (simulations, *design.shape))
     target = Target(model, (designs, y), options, simulations, ranked)
-    fits = Gibbs(chains=1, warmup=100, draws=draws, chunk=500, exchanges=4).sample(target)
+    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=300, exchanges=4).sample(target)
     for name, true in truth.items():
         ranks = [
             int(np.sum(fit.values[name][0, ::thin] < float(value)))

@@ -183,27 +183,23 @@ def test_chains_of_their_own_refuse_several_problems(layout):
 
 def test_processes_give_what_one_process_gives():
     """Chains one a core: the same draws, progress, and workers that serve a second fit."""
-    target = Target(
-        logistic_regression, (DESIGN, CLASSES), {"prior": Evidence(PI), "intercept": False}
-    )
+    target = Target(normal, (MEAN,))
     seen = []
     sampler = Nuts(chains=3, warmup=1, draws=39, chunk=10, layout="processes")
     (far,) = sampler.sample(target, lambda done, total: seen.append((done, total)))
     (near,) = replace(sampler, layout="sequential").sample(target)
     assert [done for done, _ in seen] == list(range(1, 13)) and seen[-1][1] == 12
     # Rounding may differ where sums are split among threads, and chains amplify it.
-    np.testing.assert_allclose(far.values["beta"][:, 0], near.values["beta"][:, 0], rtol=1e-6)
-    assert far.values["beta"].shape == near.values["beta"].shape
+    np.testing.assert_allclose(far.values["theta"][:, 0], near.values["theta"][:, 0], rtol=1e-6)
+    assert far.values["theta"].shape == near.values["theta"].shape
     workers = list(_WORKERS)
     (again,) = sampler.sample(target)
     assert workers == _WORKERS
-    np.testing.assert_array_equal(again.values["beta"], far.values["beta"])
+    np.testing.assert_array_equal(again.values["theta"], far.values["theta"])
 
 
 def test_a_lost_process_is_said_and_replaced():
-    target = Target(
-        logistic_regression, (DESIGN, CLASSES), {"prior": Evidence(PI), "intercept": False}
-    )
+    target = Target(normal, (MEAN,))
     sampler = Nuts(chains=2, warmup=20, draws=20, chunk=10, layout="processes")
     sampler.sample(target)
 
@@ -214,7 +210,7 @@ def test_a_lost_process_is_said_and_replaced():
     with pytest.raises(RuntimeError, match="has died"):
         sampler.sample(target, kill)
     assert not _WORKERS
-    assert sampler.sample(target)[0].values["beta"].shape == (2, 20, 2)
+    assert sampler.sample(target)[0].values["theta"].shape == (2, 20, 3)
     close_workers()
 
 

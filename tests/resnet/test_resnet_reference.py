@@ -205,6 +205,7 @@ assert seen == [1, 8], seen
 """
 
 
+@pytest.mark.long
 def test_eight_devices_give_the_result_of_one():
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0",

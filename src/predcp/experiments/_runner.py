@@ -74,14 +74,15 @@ class Runner:
                 if claim is None:
                     elsewhere.append(cell)
                     continue
+                # Known at once, so that an interruption finds it.
+                self._claims[cell] = claim
                 # Another runner may have finished it between our first look and our claim.
                 status = self._store.status(cell)
                 if status == "finished" or (status == "failed" and cell not in retried):
-                    claim.release()
+                    self._claims.pop(cell).release()
                     self._progress.ended(cell, status == "failed", elsewhere=True)
                     yield status == "failed"
                     continue
-                self._claims[cell] = claim
                 self._progress.started(cell)
                 self._engine.submit(cell)
             if self._claims:
@@ -98,11 +99,10 @@ class Runner:
                 pending, elsewhere = elsewhere, deque()
 
     def _publish(self, cell: Cell, outcome: Outcome) -> None:
-        claim = self._claims.pop(cell)
         try:
-            self._store.publish(claim, cell, outcome, self._rerun_of(cell))
+            self._store.publish(self._claims[cell], cell, outcome, self._rerun_of(cell))
         finally:
-            claim.release()
+            self._claims.pop(cell).release()
         self._progress.ended(cell, outcome.failed)
         if outcome.traceback is not None:
             last_line = outcome.traceback.strip().splitlines()[-1]
