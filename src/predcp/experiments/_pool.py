@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
 
+from predcp._cores import available_cores
 from predcp.experiments._cell import Cell
 from predcp.experiments._environment import environment
 from predcp.experiments._frames import message_outcome, read_message, write_message
@@ -38,7 +39,7 @@ class ProcessPool:
     def __init__(self, context: Context, workers: int | None = None) -> None:
         """**Arguments:** `workers` defaults to the cores this process may use."""
         self._context = context
-        self._cores = _available_cores()
+        self._cores = available_cores()
         count = len(self._cores) if workers is None else workers
         if count < 1:
             raise ValueError(f"workers must be at least 1, got {count}")
@@ -144,9 +145,3 @@ class ProcessPool:
             # Unsent bytes for a dead worker are of no use to anyone.
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-
-
-def _available_cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from predcp._progress import bar
 from predcp.fewshot._fit import Told
 
 
@@ -19,7 +20,12 @@ def shown(progress: Any, words: str) -> Iterator[Told | None]:
     if progress is None or progress is False:
         yield None
     elif progress is True:
-        with _bar(words) as told:
+        with bar(words) as report:
+
+            def told(done: int, total: int, accuracy: np.ndarray) -> None:
+                best = 100.0 * float(np.max(accuracy))
+                report(done, total, f"{words}, accuracy {best:.1f}%")
+
             yield told
     else:
         if not callable(progress):
@@ -28,33 +34,3 @@ def shown(progress: Any, words: str) -> Iterator[Told | None]:
                 f"{progress!r}"
             )
         yield cast(Told, progress)
-
-
-@contextlib.contextmanager
-def _bar(words: str) -> Iterator[Told]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(words, total=None)
-
-        def told(done: int, total: int, accuracy: np.ndarray) -> None:
-            best = 100.0 * float(np.max(accuracy))
-            bar.update(
-                task, completed=done, total=total, description=f"{words}, accuracy {best:.1f}%"
-            )
-
-        yield told

@@ -13,12 +13,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from predcp._cores import available_cores
+from predcp._progress import Progress
 from predcp.linear._target import Target
 
 Layout = Literal["auto", "sequential", "processes", "vectorised"]
 LAYOUTS: tuple[Layout, ...] = ("auto", "sequential", "processes", "vectorised")
-# Told how many of how many pieces of work are done; more may be added as they end.
-Progress = Callable[[int, int], None]
 # Steps of all chains times entries of the design, beyond which processes repay their start.
 _LONG = 2 * 10**8
 
@@ -133,7 +133,7 @@ def _chosen(
     entries = max(np.size(array) for array in jax.tree.leaves(target.data))
     # By size and not by the clock: the same fit must be the same bits every time.
     if chains > 1 and chains * calls * sampler.chunk * entries > _LONG:
-        from predcp.linear._processes import available_cores, can_travel
+        from predcp.linear._processes import can_travel
 
         if len(available_cores()) > 1 and can_travel(sampler, target):
             return "processes"

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from predcp._cores import available_cores
 from predcp.linear._layout import Group, LocalGroup, Sampler, compiled_program
 from predcp.linear._target import Target
 
@@ -28,13 +29,6 @@ _ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu",
 }
-
-
-def available_cores() -> list[int]:
-    """Those this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def can_travel(sampler: Sampler, target: Target) -> bool:

@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from predcp._progress import shown
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
 from predcp.linear._inference import as_inference
 from predcp.linear._priors import as_coefficient_prior
-from predcp.linear._progress import shown
 from predcp.linear._summary import Summary, summary_table
 from predcp.linear._target import Target
 

@@ -1,10 +1,17 @@
 """Show how far a fit is."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, cast
 
-from predcp.linear._layout import Progress
+# Told how many of how many pieces of work are done; more may be added as they end.
+Progress = Callable[[int, int], None]
+
+
+class Bar(Protocol):
+    """`bar(done, total, words)` shows how far the work is, under new words if any are given."""
+
+    def __call__(self, done: int, total: int, words: str | None = None) -> None: ...
 
 
 @contextlib.contextmanager
@@ -17,7 +24,7 @@ def shown(progress: Any, words: str) -> Iterator[Progress | None]:
     if progress is None or progress is False:
         yield None
     elif progress is True:
-        with _bar(words) as report:
+        with bar(words) as report:
             yield report
     else:
         if not callable(progress):
@@ -28,10 +35,11 @@ def shown(progress: Any, words: str) -> Iterator[Progress | None]:
 
 
 @contextlib.contextmanager
-def _bar(words: str) -> Iterator[Progress]:
+def bar(words: str) -> Iterator[Bar]:
+    """A bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress as RichProgress
 
     columns = (
         TextColumn("{task.description}"),
@@ -40,6 +48,10 @@ def _bar(words: str) -> Iterator[Progress]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(words, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as shown_bar:
+        task = shown_bar.add_task(words, total=None)
+
+        def report(done: int, total: int, words: str | None = None) -> None:
+            shown_bar.update(task, completed=done, total=total, description=words)
+
+        yield report
