@@ -90,6 +90,8 @@ def test_chains_go_on_until_they_have_mixed():
     )
     (draws,) = hardly.sample(Target(normal, (MEAN,)))
     assert draws.values["theta"].shape[1] == 200
+    (hurried,) = replace(hardly, max_seconds=1e-6).sample(Target(normal, (MEAN,)))
+    np.testing.assert_array_equal(hurried.values["theta"], draws.values["theta"][:, :50])
     easily = Hmc(chains=2, warmup=50, draws=50, chunk=50, exchanges=0, max_draws=200, rhat=10.0)
     assert easily.sample(Target(normal, (MEAN,)))[0].values["theta"].shape[1] == 50
 
@@ -165,6 +167,7 @@ def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
         (lambda: Nuts(target_acceptance=1.0), "target_acceptance"),
         (lambda: Hmc(trajectory=0.0), "trajectory"),
         (lambda: Hmc(max_draws=10), "max_draws"),
+        (lambda: Hmc(max_seconds=0.0), "max_seconds"),
         (lambda: Hmc(exchanges=-1), "exchanges"),
         (lambda: MeanField(rule="best"), "rule must be"),
     ],

@@ -32,7 +32,7 @@ def test_several_splits_in_one_program():
 def test_settings_reach_the_sampler():
     cells = EXPERIMENTS["table1"]()
     made = {cell.inference: inference(cell) for cell in cells}
-    assert isinstance(made["mcmc"], Gibbs) and made["mcmc"].max_draws == 8000
+    assert isinstance(made["mcmc"], Gibbs) and made["mcmc"].max_draws == 32000
     assert isinstance(made["vi"], MeanField) and made["vi"].rule == "advi"
     assert isinstance(inference(Cell("d", "logistic", "ecp", "nuts")), Nuts)
     draws = {cell.data: coefficient_prior(cell).draws for cell in cells if cell.prior == "predcp"}

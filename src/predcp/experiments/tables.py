@@ -37,13 +37,15 @@ def table1() -> list[Cell]:
     """Logistic regression on small medical sets: three priors on the scale, MCMC and VI.
 
     Four chains as in the paper, but of Gibbs sweeps, which change columns where a gradient stays
-    with those it has, and longer where they have not mixed; VI is Stan's ADVI.
+    with those it has, and longer where they have not mixed (within seven minutes a program); VI is
+    Stan's ADVI.
     """
     mcmc: dict[str, Setting] = {
         "chains": 4,
         "warmup": 1000,
         "draws": 2000,
-        "max_draws": 8000,
+        "max_draws": 32000,
+        "max_seconds": 420,
         "exchanges": 60,
         "paths": 3,
     }

@@ -35,8 +35,8 @@ def run(cell: Cell, context: Context) -> Result:
 def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     """Fit splits of one data set, prior, inference and settings in one program.
 
-    With the setting `max_draws` chains that have not mixed are run longer, up to so many draws;
-    what has still not mixed then is reported as it is.
+    With the setting `max_draws` chains that have not mixed are run longer, up to so many draws (and
+    `max_seconds`); what has still not mixed then is reported as it is.
     """
     splits = [cell_split(cell, context) for cell in cells]
     for split, cell in zip(splits, cells):
