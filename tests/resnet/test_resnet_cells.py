@@ -52,6 +52,23 @@ def test_the_whole_grid_of_a_data_set_is_one_program(tmp_path):
     assert alone.metrics["test"]["rmse"] == pytest.approx(values[cells[-1]]["rmse"], rel=1e-4)
 
 
+def test_time_used_up_leaves_no_record_and_the_fits_go_on(tmp_path, monkeypatch):
+    cells = grid(1)
+    monkeypatch.setenv("PREDCP_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    monkeypatch.setenv("PREDCP_SECONDS", "soon")
+    with pytest.raises(ValueError, match="PREDCP_SECONDS must be a number of seconds, got 'soon'"):
+        run_many(cells, Context())
+    monkeypatch.setenv("PREDCP_SECONDS", "0")
+    with pytest.raises(KeyboardInterrupt, match="diabetes: time was up at epoch 1 of 2"):
+        run("grid", cells, tmp_path / "results", engine="batch")
+    assert not Store(tmp_path / "results", "grid").cell_folders()
+    monkeypatch.delenv("PREDCP_SECONDS")
+    resumed = run_many(cells, Context())
+    monkeypatch.delenv("PREDCP_CHECKPOINTS")
+    for one, other in zip(resumed, run_many(cells, Context())):
+        assert one.metrics == other.metrics
+
+
 @pytest.mark.long
 def test_classes_and_deeper_networks():
     settings = SHORT | {"layers": 2, "epochs": 6, "learning_rate": 0.02}

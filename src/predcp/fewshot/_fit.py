@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from predcp._paused import Paused
 from predcp.fewshot._checkpoint import Checkpoints, History, digest
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._networks import Network
@@ -21,13 +22,6 @@ from predcp.fewshot._train import Run, State, Trainer
 _CHECKPOINT_SECONDS = 60.0
 # Told the iterations done, their total, and the accuracy of every run on validation tasks.
 Told = Callable[[int, int, np.ndarray], None]
-
-
-class Paused(KeyboardInterrupt):
-    """The time given was used up; a checkpoint holds all that was done.
-
-    An interrupt, so that a runner of grids stops and records nothing, as for Ctrl-C.
-    """
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """Cells of Table 3: few-shot classification, runs of one data set and number of shots in one program.
 
-Two variables of the environment serve long fits: `PREDCP_CHECKPOINTS`, a folder from which an interrupted
-one goes on and in which scores task by task are kept, and `PREDCP_SECONDS`, after which the process
-stops as if interrupted. `PREDCP_TOGETHER` says how many runs share a program.
+In the folder of checkpoints scores task by task are kept too. The variable `PREDCP_TOGETHER` of the
+environment says how many runs share a program.
 """
 
-import hashlib
 import os
 import sys
 import time
@@ -20,6 +18,7 @@ import numpy as np
 from predcp._saved import SavedModel, save_model
 from predcp.data import load_images
 from predcp.experiments import Cell, Context, Result
+from predcp.experiments._long_fits import checkpoint_file, checkpoint_folder, seconds_left
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluate
 from predcp.fewshot._fit import Fit, fit_runs
@@ -33,8 +32,6 @@ SCORES = "fewshot-scores"
 _PRIOR = ("modules", "measure", "into_shared", "clip")
 _NETWORK = ("channels", "blocks", "stride", "pool", "average", "normalisation", "precision")
 _TOGETHER = 16
-# What `PREDCP_SECONDS` counts from.
-_STARTED = time.monotonic()
 
 
 def run(cell: Cell, context: Context) -> Result:
@@ -53,27 +50,20 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     together = int(os.environ.get("PREDCP_TOGETHER", _TOGETHER))
     if together < 1:
         raise ValueError(f"PREDCP_TOGETHER must be at least 1, got {together}")
-    seconds = os.environ.get("PREDCP_SECONDS")
-    deadline = None if seconds is None else _STARTED + float(seconds)
     results: list[Result] = []
     for start in range(0, len(cells), together):
-        results += _run_together(cells[start : start + together], context, deadline)
+        results += _run_together(cells[start : start + together], context)
     return results
 
 
-def _run_together(cells: Sequence[Cell], context: Context, deadline: float | None) -> list[Result]:
+def _run_together(cells: Sequence[Cell], context: Context) -> list[Result]:
     first = cells[0]
     # Bad settings are an error now, not after the data are read.
     settings, network = cell_settings(first), cell_network(first)
     runs = [Run(cell_prior(cell), cell.seed) for cell in cells]
     images = str(first.settings.get("images", first.data))
     train, validation, test = _pools(images, context.data_directory)
-    folder = _folder()
-    checkpoint = None
-    if folder is not None:
-        names = hashlib.sha256("".join(cell.key for cell in cells).encode()).hexdigest()[:16]
-        checkpoint = folder / f"{first.data}-{names}.checkpoint"
-    left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+    folder, checkpoint = checkpoint_folder(), checkpoint_file(cells)
     fit = fit_runs(
         network,
         settings,
@@ -83,7 +73,7 @@ def _run_together(cells: Sequence[Cell], context: Context, deadline: float | Non
         checkpoint,
         _devices(len(runs), settings.meta_batch),
         _told(checkpoint),
-        left,
+        seconds_left(),
     )
     checked = evaluate(fit, validation, stream="check")
     # A search looks at validation classes only.
@@ -187,11 +177,6 @@ def _keep_scores(
     target = folder / "scores"
     target.mkdir(parents=True, exist_ok=True)
     save_model(target / f"{cell.name}.safetensors", SavedModel(SCORES, arrays, config))
-
-
-def _folder() -> Path | None:
-    told = os.environ.get("PREDCP_CHECKPOINTS")
-    return Path(told) if told else None
 
 
 @lru_cache(maxsize=1)

@@ -93,7 +93,16 @@ class ChainSampler:
     @property
     def program_name(self) -> Hashable:
         """Neither the seed nor the layout nor when to stop changes the program of one chain."""
-        return replace(self, seed=0, layout="auto", chains=1, draws=1, max_draws=None, max_seconds=None, monitor=None)
+        return replace(
+            self,
+            seed=0,
+            layout="auto",
+            chains=1,
+            draws=1,
+            max_draws=None,
+            max_seconds=None,
+            monitor=None,
+        )
 
     def build(self, target: Target) -> Program:
         """The transitions of one chain."""

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from predcp._paused import Paused
 from predcp.data import Split, Standardiser
 from predcp.experiments import Cell, Context, Result, cell_split
+from predcp.experiments._long_fits import cells_name, checkpoint_file, seconds_left
+from predcp.resnet import _checkpoint
 from predcp.resnet._layers import ALIVE, LayerFigures, layer_program
 from predcp.resnet._network import Network
 from predcp.resnet._objective import Model, Objective, log_precision
@@ -41,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
 _PREDICTION_STREAM, _LAYER_STREAM = 1000, 1001
 _CHUNKS = 50
 _SECONDS_BETWEEN_NOTES = 10.0
+_SECONDS_BETWEEN_CHECKPOINTS = 60.0
 
 
 def run(cell: Cell, context: Context) -> Result:
@@ -168,13 +172,13 @@ def _trained(fits: _Fits, context: Context) -> State:
     seeds, log_tau, data, objective = over_devices(
         (fits.seeds, fits.log_tau, fits.data, fits.objective)
     )
-    state = program.start(seeds, log_tau)
-    total, done = settings["epochs"], 0
-    began = told = time.perf_counter()
+    state = _resumed(fits.cells, program.start(seeds, log_tau))
+    total, done, first = settings["epochs"], int(state.epoch[0]), True
+    began = told = written = time.perf_counter()
     while done < total:
         # The first chunk is one epoch: compiling is over when it ends.
-        chunk = min(max(1, total // _CHUNKS) if done else 1, total - done)
-        state = program.advance(state, data, objective, chunk)
+        chunk = min(1 if first else max(1, total // _CHUNKS), total - done)
+        state, first = program.advance(state, data, objective, chunk), False
         jax.block_until_ready(state.epoch)
         done += chunk
         now = time.perf_counter()
@@ -184,7 +188,29 @@ def _trained(fits: _Fits, context: Context) -> State:
                 f"{fits.cells[0].data}: {done} of {total} epochs, {len(fits.cells)} fits together, "
                 f"{now - began:.0f}s"
             )
+        over = seconds_left() == 0.0 and done < total
+        if over or now - written >= _SECONDS_BETWEEN_CHECKPOINTS:
+            written = now
+            _keep(fits.cells, state)
+        if over:
+            raise Paused(f"{fits.cells[0].data}: time was up at epoch {done} of {total}")
     return state
+
+
+def _keep(cells: Sequence[Cell], state: State) -> None:
+    file = checkpoint_file(cells)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _checkpoint.write(file, cells_name(cells), state, {})
+
+
+def _resumed(cells: Sequence[Cell], start: State) -> State:
+    """Where an interrupted run of the same cells stood, on the devices of the start."""
+    file = checkpoint_file(cells)
+    found = None if file is None else _checkpoint.read(file, cells_name(cells), start)
+    if found is None:
+        return start
+    return jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), found[0], start)
 
 
 def _results(fits: _Fits, state: State, seconds: float, context: Context) -> list[Result]:
