@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 
 import predcp
 from predcp import plot
+from predcp.experiments import Store
+from predcp.resnet import depth_picture
 
 FOLDER = Path(__file__).parent / "images"
 _COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
@@ -189,6 +191,11 @@ def joint_density() -> Figure:
     return figure
 
 
+def depth() -> Figure:
+    """Test error and live layers against depth, from the stored results."""
+    return depth_picture(Store(FOLDER.parents[1] / "results", "depth"))
+
+
 FIGURES: tuple[Callable[[], Figure], ...] = (
     ecp_and_predcp,
     pi_and_ecp,
@@ -196,6 +203,7 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
     second_mode,
     linear_ecp_and_predcp,
     joint_density,
+    depth,
 )
 
 

@@ -21,6 +21,7 @@ _COLOURS = {
     "predcp": "#D55E00",
 }
 _OTHER_COLOUR = "#555555"
+_APART = 1.05
 _FIGURES = ("acting_scale", "kappa", "kl", "mean_size", "effect")
 
 
@@ -88,31 +89,37 @@ def depth_picture(store: Store) -> Figure:
 
     table = depth_table(store)
     names = list(dict.fromkeys(table["data"]))
+    priors = list(dict.fromkeys(table["prior"]))
+    depths = sorted(set(table["layers"]))
     figure, axes = plt.subplots(
-        2, len(names), figsize=(3.2 * len(names), 5.2), sharex=True, squeeze=False
+        2, len(names), figsize=(3.2 * len(names), 5.4), sharex=True, squeeze=False
     )
     for column, data in zip(axes.T, names):
-        for prior, rows in table[table["data"] == data].groupby("prior"):
-            colour = _COLOURS.get(str(prior), _OTHER_COLOUR)
+        for place, prior in enumerate(priors):
+            rows = table[(table["data"] == data) & (table["prior"] == prior)]
+            # Beside each other, or one prior's errors hide another's.
+            across = rows["layers"] * _APART ** (place - 0.5 * (len(priors) - 1))
             for ax, name in zip(column, ("rmse", "live_layers")):
                 ax.errorbar(
-                    rows["layers"],
+                    across,
                     rows[name],
                     rows[f"{name}_error"],
                     marker="o",
                     markersize=4,
-                    color=colour,
+                    linewidth=1.2,
+                    color=_COLOURS.get(str(prior), _OTHER_COLOUR),
                     label=str(prior),
                     capsize=2,
                 )
-        depths = sorted(set(table["layers"]))
         column[0].set(title=data)
-        column[1].plot(depths, depths, color="black", linewidth=0.7, linestyle=":")
-        column[1].set(xlabel="residual layers", xscale="log", yscale="symlog", xticks=depths)
+        column[1].set(xlabel="residual layers", xscale="log", xticks=depths, ylim=(-0.1, None))
         column[1].set_xticklabels([str(layers) for layers in depths])
         column[1].minorticks_off()
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
     axes[0][0].set_ylabel("test RMSE")
     axes[1][0].set_ylabel("layers alive")
-    axes[0][0].legend(fontsize=8)
-    figure.tight_layout()
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, ncols=len(priors), loc="upper center", frameon=False)
+    figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.95))
     return figure

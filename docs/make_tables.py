@@ -1,0 +1,282 @@
+"""Fill the tables of the pages from the stored results: `python docs/make_tables.py`.
+
+A table stands between `<!-- table NAME -->` and `<!-- end -->`; `--check` only says whether the
+pages are as the results have them.
+"""
+
+import argparse
+import re
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+
+from predcp.experiments import Record, Store, mean_and_error, paper_figures
+from predcp.experiments.tables import MEDICAL, UCI
+from predcp.resnet import depth_table, layer_table
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+PAGES = ("table-1.md", "table-2.md")
+_BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE1_PRIORS = ("half-cauchy", "ecp", "predcp")
+_TABLE2_PRIORS = ("fixed-0.1", "fixed-1", "inverse-gamma", "predcp")
+_NAMES = {"half-cauchy": "half-Cauchy", "ecp": "ECP", "predcp": "PredCP"}
+# Mean absolute error / RMSE that an independent run of the public code's objective gave; `fixed` is
+# the better of the two scales.
+_INDEPENDENT = {
+    "boston": ((2.09, 3.00), (2.14, 3.09), (2.12, 2.99)),
+    "concrete": ((3.54, 5.02), (3.63, 5.09), (3.56, 5.00)),
+    "energy": ((0.489, 0.574), (0.467, 0.519), (0.468, 0.535)),
+    "wine": ((0.527, 0.711), (0.542, 0.733), (0.526, 0.719)),
+    "yacht": ((0.613, 0.745), (0.602, 0.807), (0.626, 0.788)),
+}
+
+
+@lru_cache(maxsize=3)
+def records(experiment: str) -> list[Record]:
+    """The finished cells of an experiment."""
+    return Store(RESULTS, experiment).records().finished
+
+
+def chosen(experiment: str, data: str, prior: str, inference: str) -> list[Record]:
+    """The cells of one row of a table, in the order of their splits."""
+    found = [
+        record
+        for record in records(experiment)
+        if (record.cell.data, record.cell.prior, record.cell.inference) == (data, prior, inference)
+    ]
+    return sorted(found, key=lambda record: record.cell.split)
+
+
+def scores(found: Sequence[Record], metric: str) -> list[float]:
+    """A test metric, split by split."""
+    return [
+        value
+        for record in found
+        for part, name, value in record.metrics
+        if (part, name) == ("test", metric)
+    ]
+
+
+def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def pm(values: Sequence[float], digits: int = 3) -> str:
+    """Mean ± standard error."""
+    mean, error = mean_and_error(values)
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+
+def printed(data: str, prior: str, inference: str, metric: str, experiment: str) -> str:
+    """The paper's figure."""
+    figure = paper_figures(experiment).get((data, prior, inference, metric))
+    return "" if figure is None else f"{figure.mean:.2f} ± {figure.error:.2f}"
+
+
+def table1_mcmc() -> str:
+    """Log likelihoods and how far to trust them."""
+    titles = (
+        "data",
+        "prior",
+        "log likelihood",
+        "paper",
+        "draws a chain",
+        "R-hat below 1.01",
+        "median R-hat",
+        "largest",
+        "fewest effective draws, median",
+        "seconds",
+    )
+    rows = []
+    for data in MEDICAL:
+        for prior in _TABLE1_PRIORS:
+            found = chosen("table1", data, prior, "mcmc")
+            figures = [record.convergence for record in found]
+            rhats = [float(each["rhat_probability"] or "inf") for each in figures]
+            # None where a probability stood still in some chain: nothing of it is effective.
+            sizes = [each["ess_probability_min"] or 0.0 for each in figures]
+            rows.append(
+                (
+                    data,
+                    _NAMES[prior],
+                    pm(scores(found, "log_likelihood")),
+                    printed(data, prior, "mcmc", "log_likelihood", "table1"),
+                    f"{(figures[0]['draws'] or 0.0) / 4:.0f}",
+                    f"{sum(rhat < 1.01 for rhat in rhats)} of {len(rhats)}",
+                    f"{statistics.median(rhats):.3f}",
+                    f"{max(rhats):.3f}",
+                    f"{statistics.median(sizes):.0f}",
+                    f"{sum(record.seconds for record in found):.0f}",
+                )
+            )
+    return markdown(titles, rows)
+
+
+def table1_vi() -> str:
+    """Stan's ADVI."""
+    rows = []
+    for data in MEDICAL:
+        for prior in _TABLE1_PRIORS:
+            found = chosen("table1", data, prior, "vi")
+            steps = [record.convergence["steps"] or 0.0 for record in found]
+            rows.append(
+                (
+                    data,
+                    _NAMES[prior],
+                    pm(scores(found, "log_likelihood")),
+                    printed(data, prior, "vi", "log_likelihood", "table1"),
+                    f"{statistics.median(steps):.0f}",
+                    f"{sum(step >= 10_000 for step in steps)} of {len(steps)}",
+                )
+            )
+    titles = ("data", "prior", "log likelihood", "paper", "median steps", "stopped at 10,000")
+    return markdown(titles, rows)
+
+
+def table1_pairs() -> str:
+    """Priors against each other on the same splits, MCMC."""
+    rows = []
+    for data in MEDICAL:
+        values = {
+            prior: scores(chosen("table1", data, prior, "mcmc"), "log_likelihood")
+            for prior in _TABLE1_PRIORS
+        }
+        row = [data]
+        for first, second in (("ecp", "half-cauchy"), ("predcp", "half-cauchy"), ("predcp", "ecp")):
+            row.append(pm([a - b for a, b in zip(values[first], values[second], strict=True)]))
+        rows.append(row)
+    return markdown(
+        ("data", "ECP - half-Cauchy", "PredCP - half-Cauchy", "PredCP - ECP"),
+        rows,
+    )
+
+
+def table2(inference: str, metric: str) -> str:
+    """A metric of every prior, the best in bold, `*` where the PredCP is worse by two errors."""
+    rows = []
+    for data in UCI:
+        values = {
+            prior: scores(chosen("table2", data, prior, inference), metric)
+            for prior in _TABLE2_PRIORS
+        }
+        sign = 1.0 if metric == "log_likelihood" else -1.0
+        means = {prior: sign * statistics.fmean(each) for prior, each in values.items()}
+        digits = 4 if data == "kin8nm" else 3
+        row = [data]
+        behind = []
+        for prior, each in values.items():
+            text = pm(each, digits)
+            row.append(f"**{text}**" if means[prior] == max(means.values()) else text)
+            if prior != "predcp":
+                gaps = [sign * (a - b) for a, b in zip(each, values["predcp"], strict=True)]
+                mean, error = mean_and_error(gaps)
+                if error is not None and mean > 2.0 * error:
+                    behind.append(f"{prior} ({mean / error:.1f})")
+        row.append(", ".join(behind) if behind else "best or tied")
+        rows.append(row)
+    return markdown(
+        ("data", *_TABLE2_PRIORS, "better than the PredCP by two paired errors"),
+        rows,
+    )
+
+
+def table2_independent() -> str:
+    """The public code's objective: ours against an independent run and the paper."""
+    rows = []
+    for data, theirs in _INDEPENDENT.items():
+        ours = {
+            prior: [
+                scores(chosen("table2", data, prior, "vi-tempered"), metric)
+                for metric in ("mae", "rmse")
+            ]
+            for prior in _TABLE2_PRIORS
+        }
+        better = min(("fixed-0.1", "fixed-1"), key=lambda prior: statistics.fmean(ours[prior][0]))
+        for prior, other in zip((better, "inverse-gamma", "predcp"), theirs, strict=True):
+            row = [data, prior]
+            for values, figure in zip(ours[prior], other, strict=True):
+                mean, error = mean_and_error(values)
+                distance = abs(mean - figure) / (error or 1.0)
+                row += [pm(values), f"{figure:g}", f"{distance:.1f}"]
+            rows.append([*row, printed(data, prior, "vi-tempered", "mae", "table2")])
+    titles = ("data", "prior", "MAE", "independent", "errors apart")
+    return markdown((*titles, "RMSE", "independent", "errors apart", "paper"), rows)
+
+
+def table2_layers() -> str:
+    """Share of splits in which the residual layer is alive."""
+    found = layer_table(Store(RESULTS, "table2")).set_index(["data", "inference", "prior"])
+    rows = []
+    for data in UCI:
+        row = [data]
+        for inference in ("vi", "vi-tempered"):
+            for prior in _TABLE2_PRIORS:
+                here = found.loc[(data, inference, prior)]
+                row.append(f"{float(here['alive']):.2f}")
+        rows.append(row)
+    titles = [f"{prior}, {words}" for words in ("exact", "public code") for prior in _TABLE2_PRIORS]
+    return markdown(("data", *titles), rows)
+
+
+def depth(name: str, digits: int) -> str:
+    """Test error or live layers against depth."""
+    table = depth_table(Store(RESULTS, "depth"))
+    depths = sorted(set(table["layers"]))
+    rows = []
+    for (data, prior), group in groupby(
+        table.to_dict("records"), lambda r: (r["data"], r["prior"])
+    ):
+        cells = {row["layers"]: row for row in group}
+        texts = [
+            f"{cells[n][name]:.{digits}f} ± {cells[n][f'{name}_error']:.{digits}f}" for n in depths
+        ]
+        rows.append((str(data), str(prior), *texts))
+    return markdown(("data", "prior", *(f"{n} layers" for n in depths)), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "mcmc": table1_mcmc,
+    "pairs": table1_pairs,
+    "vi": table1_vi,
+    "exact-mae": lambda: table2("vi", "mae"),
+    "exact-rmse": lambda: table2("vi", "rmse"),
+    "exact-log-likelihood": lambda: table2("vi", "log_likelihood"),
+    "public-mae": lambda: table2("vi-tempered", "mae"),
+    "independent": table2_independent,
+    "layers": table2_layers,
+    "depth-rmse": lambda: depth("rmse", 3),
+    "depth-live": lambda: depth("live_layers", 1),
+}
+
+
+def filled(text: str) -> str:
+    """A page with its tables as the results have them."""
+    return _BLOCK.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+
+
+def main() -> None:
+    """Write the pages, or with `--check` say which differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    stale = []
+    for name in PAGES:
+        page = HERE / name
+        text = page.read_text(encoding="utf-8")
+        new = filled(text)
+        if new != text:
+            stale.append(name)
+            if not options.check:
+                page.write_text(new, encoding="utf-8")
+    if options.check and stale:
+        sys.exit(f"not as the results have them: {', '.join(stale)}; run docs/make_tables.py")
+
+
+if __name__ == "__main__":
+    main()
