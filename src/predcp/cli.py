@@ -284,7 +284,7 @@ def report_command(
 def fit_command(
     file: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
     target: Annotated[str, typer.Option(help="Target column.")],
-    model: Annotated[str | None, typer.Option(help="ridge, linear or logistic.")] = None,
+    model: Annotated[str | None, typer.Option(help="ridge, linear, logistic or resnet.")] = None,
     prior: Annotated[str | None, typer.Option(help="The model's prior.")] = None,
     inference: Annotated[str | None, typer.Option(help="nuts (default), vi or laplace.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the draws.")] = None,

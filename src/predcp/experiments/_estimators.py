@@ -2,31 +2,61 @@
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from predcp._version import __version__
 
+REGRESSION = "regression"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How `predcp fit` makes an estimator.
+
+    **Arguments**
+    - `regression`, `classes`: `module:class` for a target of numbers and for one of classes.
+    - `options`: what may be said of it, and the name of the argument that takes it.
+    - `report`: the method whose answer is printed after a fit.
+    - `deviations`: whether it predicts standard deviations of new observations.
+    """
+
+    regression: str | None = None
+    classes: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    report: str | None = None
+    deviations: bool = True
+
+    def source(self, task: str) -> str | None:
+        """The class for a kind of target, None for none."""
+        return self.regression if task == REGRESSION else self.classes
+
+
+_SAMPLED = {"prior": "prior", "inference": "inference", "seed": "random_state"}
 # Only these classes are ever made from a saved file, whatever the file says.
-ESTIMATORS: dict[str, str] = {
-    "ridge": "predcp.experiments._ridge:RidgeRegression",
-    "linear": "predcp.linear:LinearRegression",
-    "logistic": "predcp.linear:LogisticRegression",
+ESTIMATORS: dict[str, Entry] = {
+    "ridge": Entry(
+        "predcp.experiments._ridge:RidgeRegression", None, {"prior": "prior"}, deviations=False
+    ),
+    "linear": Entry("predcp.linear:LinearRegression", None, _SAMPLED, "summary"),
+    "logistic": Entry(None, "predcp.linear:LogisticRegression", _SAMPLED, "summary"),
+    "resnet": Entry(
+        "predcp.resnet:ResNetRegressor",
+        "predcp.resnet:ResNetClassifier",
+        {"prior": "scale_prior", "seed": "random_state"},
+        "layer_report",
+    ),
 }
 # What `predcp fit` takes for each kind of target.
-DEFAULTS = {"regression": "linear", "binary": "logistic", "multiclass": "logistic"}
-# Those that choose between several ways to a posterior, and report on it.
-SAMPLED = ("linear", "logistic")
+DEFAULTS = {REGRESSION: "linear", "binary": "logistic", "multiclass": "logistic"}
 
 
 class Estimator(Protocol):
-    """An estimator that can be saved; classifiers also have `classes_` and `predict_proba`.
+    """An estimator that can be saved; classifiers also have `classes_` and `predict_proba`."""
 
-    Those in `SAMPLED` take `inference`, `random_state` and `progress`, and have a `summary()`.
-    """
-
-    def __init__(self, prior: str = ..., **options: Any) -> None: ...
+    def __init__(self, **options: Any) -> None: ...
 
     def fit(self, x: Any, y: np.ndarray) -> "Estimator":
         """Fit to `x` `(rows, columns)` and `y` `(rows,)`."""
@@ -50,13 +80,19 @@ class EstimatorUnavailable(LookupError):
     """No such estimator in this version; the message lists those there are."""
 
 
-def resolve_estimator(name: str) -> type[Estimator]:
-    """The class of a registered estimator."""
+def resolve_estimator(name: str, task: str = REGRESSION) -> type[Estimator]:
+    """The class of a registered estimator for a kind of target."""
     if name not in ESTIMATORS:
         raise EstimatorUnavailable(
             f"no estimator is called {name!r}; there are: {', '.join(ESTIMATORS)}"
         )
-    module_name, _, class_name = ESTIMATORS[name].partition(":")
+    source = ESTIMATORS[name].source(task)
+    if source is None:
+        fitting = [other for other, entry in ESTIMATORS.items() if entry.source(task) is not None]
+        raise ValueError(
+            f"the estimator {name!r} does not fit a {task} target; these do: {', '.join(fitting)}"
+        )
+    module_name, _, class_name = source.partition(":")
     try:
         return cast("type[Estimator]", getattr(importlib.import_module(module_name), class_name))
     except (ModuleNotFoundError, AttributeError) as error:

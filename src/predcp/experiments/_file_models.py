@@ -11,7 +11,7 @@ import numpy as np
 
 from predcp._saved import SavedModel, load_model, save_model
 from predcp.data import Encoder, checked_missing, load_file, read_frame
-from predcp.experiments._estimators import DEFAULTS, SAMPLED, resolve_estimator
+from predcp.experiments._estimators import DEFAULTS, ESTIMATORS, REGRESSION, resolve_estimator
 
 if TYPE_CHECKING:
     import pandas
@@ -23,8 +23,8 @@ _KIND = "file-estimator"
 class Fitted:
     """What was fitted, for a person to check.
 
-    **Arguments:** `summary` is a table and how far to trust it, `warnings` what to do about that;
-    None and empty for an estimator with an exact answer.
+    **Arguments:** `summary` is a table and how far to trust it (of a residual network, its layers),
+    `warnings` what to do about that; None and empty for an estimator with an exact answer.
     """
 
     estimator: str
@@ -56,28 +56,24 @@ def fit_file(
     loaded = load_file(path, target, checked_missing(missing))
     table = loaded.table
     name = estimator or DEFAULTS[table.task]
-    chosen = resolve_estimator(name)
-    if (table.task == "regression") == (name == "logistic"):
-        raise ValueError(f"the estimator {name!r} does not fit a {table.task} target")
-    options = {"prior": prior, "inference": inference, "random_state": seed}
-    options = {option: value for option, value in options.items() if value is not None}
+    chosen = resolve_estimator(name, table.task)
+    entry = ESTIMATORS[name]
+    options = _options(name, {"prior": prior, "inference": inference, "seed": seed})
     features: Any = table.features
-    if name in SAMPLED:
+    if entry.report is not None:
         import pandas
 
         options["progress"] = progress
         features = pandas.DataFrame(features, columns=list(table.feature_names))
-    elif len(options.keys() - {"prior"}):
-        raise ValueError(f"the estimator {name!r} is exact: it takes no inference and no seed")
     target_values = table.target
-    if table.task != "regression":
+    if table.task != REGRESSION:
         target_values = np.array(table.class_names)[table.target]
     model = chosen(**options)
     with warnings.catch_warnings():
         # They are part of the summary.
         warnings.simplefilter("ignore", _convergence_warning())
         model.fit(features, target_values)
-    summary = getattr(model, "summary")() if name in SAMPLED else None  # noqa: B009
+    summary = None if entry.report is None else getattr(model, entry.report)()
     arrays, values = model.to_state()
     config = {
         "estimator": name,
@@ -88,7 +84,7 @@ def fit_file(
         "class_names": list(table.class_names),
     }
     save_model(output, SavedModel(_KIND, arrays, config))
-    words = () if summary is None else summary.warnings
+    words = tuple(getattr(summary, "warnings", ()))
     text = None if summary is None else str(summary)
     return Fitted(name, table.task, len(table), table.feature_names, text, words)
 
@@ -102,10 +98,11 @@ def predict_file(model_path: Path, path: Path) -> pandas.DataFrame:
 
     saved = load_model(model_path, _KIND)
     config: dict[str, Any] = dict(saved.config)
-    model = resolve_estimator(config["estimator"]).from_state(saved.arrays, config["values"])
+    chosen = resolve_estimator(config["estimator"], config["task"])
+    model = chosen.from_state(saved.arrays, config["values"])
     features = Encoder.from_config(config["encoder"]).transform(read_frame(path), str(path))
-    if config["task"] == "regression":
-        if config["estimator"] not in SAMPLED:
+    if config["task"] == REGRESSION:
+        if not ESTIMATORS[config["estimator"]].deviations:
             return pandas.DataFrame({"prediction": model.predict(features)})
         mean, deviation = getattr(model, "predict")(features, return_std=True)  # noqa: B009
         return pandas.DataFrame({"prediction": mean, "standard_deviation": deviation})
@@ -117,6 +114,18 @@ def predict_file(model_path: Path, path: Path) -> pandas.DataFrame:
     for name in config["class_names"]:
         frame[f"probability_{name}"] = probabilities[:, classes.index(name)]
     return frame
+
+
+def _options(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What was said, under the names of the estimator's own arguments."""
+    known = ESTIMATORS[name].options
+    said = {option: value for option, value in given.items() if value is not None}
+    unknown = [option for option in said if option not in known]
+    if unknown:
+        raise ValueError(
+            f"the estimator {name!r} takes no {' and no '.join(unknown)}; it takes: {', '.join(known)}"
+        )
+    return {known[option]: value for option, value in said.items()}
 
 
 def _convergence_warning() -> type[Warning]:
