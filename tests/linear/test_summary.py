@@ -108,6 +108,8 @@ def test_too_few_effective_draws_are_told_with_how_many_to_take():
 
 
 def test_an_unfinished_search_is_told():
+    few = Convergence(True, 4, 1000, 1.02, 240.0, 300.0, sampler="Gibbs").warnings()
+    assert "inference=Gibbs(warmup=2000, draws=2000)" in few[0]
     words = Convergence(False, 1, 100, slope=0.5).warnings()
     assert len(words) == 1 and "did not finish" in words[0]
 

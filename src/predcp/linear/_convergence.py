@@ -29,6 +29,7 @@ class Convergence:
       None where there are no chains or fewer than four draws.
     - `divergences`, `depth_saturation`: fractions of steps; `max_depth` of the trees.
     - `slope`: distance to the mode that a Laplace approximation claims, in standard deviations.
+    - `sampler`: the class that drew them, for advice.
     """
 
     sampled: bool
@@ -41,9 +42,10 @@ class Convergence:
     depth_saturation: float = 0.0
     max_depth: int | None = None
     slope: float | None = None
+    sampler: str = "Nuts"
 
     @classmethod
-    def of(cls, draws: Draws) -> "Convergence":
+    def of(cls, draws: Draws, sampler: str = "Nuts") -> "Convergence":
         """Look at the draws of a fit."""
         chains, length = draws.values["beta"].shape[:2]
         sampled = "n_steps" in draws.statistics or "diverging" in draws.statistics
@@ -63,6 +65,7 @@ class Convergence:
             depth_saturation=draws.depth_saturation,
             max_depth=draws.max_depth,
             slope=draws.figures.get("slope"),
+            sampler=sampler,
             **worst,
         )
 
@@ -78,25 +81,25 @@ class Convergence:
         if self.sampled and self.rhat is None:
             found.append(
                 f"{self.draws} draws a chain are too few to tell whether they can be trusted; "
-                "draw at least 100, for instance inference=Nuts(draws=1000)"
+                f"draw at least 100, for instance inference={self.sampler}(draws=1000)"
             )
         elif self.rhat is not None and not self.rhat <= RHAT_LIMIT:
             found.append(
                 f"the chains have not settled on the same answer (R-hat {self.rhat:.3f}, should be "
                 f"below {RHAT_LIMIT}): do not rely on these figures yet; run longer, for instance "
-                f"inference=Nuts(warmup={2 * self.draws}, draws={2 * self.draws})"
+                f"inference={self.sampler}(warmup={2 * self.draws}, draws={2 * self.draws})"
             )
         elif self.ess is not None and self.ess < ESS_LIMIT:
             found.append(
                 f"the draws are worth only {self.ess:.0f} independent ones (should be "
                 f"{ESS_LIMIT}): means and intervals are rough; take more draws, for instance "
-                f"inference=Nuts(draws={_enough(self.draws, self.ess)})"
+                f"inference={self.sampler}(draws={_enough(self.draws, self.ess)})"
             )
         if self.divergences > _DIVERGENCE_LIMIT:
             found.append(
                 f"{100 * self.divergences:.1f}% of the steps went astray (diverged), so parts of "
                 "the posterior may be missing; take smaller steps, "
-                "inference=Nuts(target_acceptance=0.95), or a prior with lighter tails, "
+                f"inference={self.sampler}(target_acceptance=0.95), or a prior with lighter tails, "
                 "prior='regularised-horseshoe'"
             )
         if self.depth_saturation > _SATURATION_LIMIT:

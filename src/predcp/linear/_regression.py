@@ -104,7 +104,7 @@ class Regression(BaseEstimator):
         with shown(self.progress, "fitting") as report:
             (draws,) = inference.sample(self._target(), report)
         _require_finite(draws)
-        self._set_draws(draws)
+        self._set_draws(draws, type(inference).__name__)
         for words in self.convergence_.warnings():
             # At the line that called `fit`.
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
@@ -117,9 +117,9 @@ class Regression(BaseEstimator):
         }
         return Target(self._model(), self._data, options, keep=_keep)
 
-    def _set_draws(self, draws: Draws) -> None:
+    def _set_draws(self, draws: Draws, sampler: str = "Nuts") -> None:
         self.draws_ = draws
-        self.convergence_ = Convergence.of(draws)
+        self.convergence_ = Convergence.of(draws, sampler)
         units = self._original_units()
         coefficients = units["coef"].mean(axis=(0, 1))
         intercept = units["intercept"].mean(axis=(0, 1))
