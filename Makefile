@@ -17,10 +17,10 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 test: $(STAMP)  ## run the tests (about thirteen minutes on two cores)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-long: $(STAMP)  ## run the tests that take minutes each
-	XLA_FLAGS= $(BIN)/python -m pytest -n 2 -m long
+	XLA_FLAGS= $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (two to three minutes)
 	$(BIN)/python -m predcp.demo

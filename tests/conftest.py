@@ -1,5 +1,6 @@
 """Double precision by default; single precision is asked for where a test needs it."""
 
+import gc
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -18,8 +19,16 @@ if _worker.startswith("gw") and hasattr(os, "sched_setaffinity"):
 # A test runs a program once or twice: compiling it without optimisations takes a quarter of the
 # time. `make test-long` leaves XLA_FLAGS empty, for the optimisations that users get.
 _flags = "--xla_backend_optimization_level=0"
-# XLA ends the process at a flag it does not know, and older releases do not know this one.
+# XLA ends the process at a flag it does not know, and older releases do not know these. A program
+# in 32 parts is for 32 threads to compile; on one core in one part it takes two thirds of the time.
 if jax.__version_info__ >= (0, 10):
-    _flags += " --xla_cpu_use_fusion_emitters=false"
+    _flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 # Read when the first program is compiled, so not too late here.
 os.environ.setdefault("XLA_FLAGS", _flags)
+
+
+def pytest_collection_finish(session):
+    """Tracing makes objects by the million; let the collector leave what is here for good alone."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)

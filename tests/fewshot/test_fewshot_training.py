@@ -250,11 +250,7 @@ def test_devices_share_the_work():
             assert "devices divide neither" in str(error)
         print("alike")
     """
-    flags = (
-        "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0 "
-        "--xla_cpu_use_fusion_emitters=false"
-    )
-
+    flags = f"--xla_force_host_platform_device_count=2 {os.environ.get('XLA_FLAGS', '')}"
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,

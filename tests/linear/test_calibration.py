@@ -20,9 +20,13 @@ def kept(sites, x, y):
     return {"log_tau": sites["log_tau"], "beta": beta[0], "size": jnp.sum(jnp.abs(x @ beta))}
 
 
+# The other prior by default in test_gibbs and test_samplers.
 @pytest.mark.parametrize(
     "prior",
-    [Evidence(predcp.Exponential(0.5)), Predictive(predcp.Exponential(0.2), draws=4)],
+    [
+        pytest.param(Evidence(predcp.Exponential(0.5)), marks=pytest.mark.long),
+        Predictive(predcp.Exponential(0.2), draws=4),
+    ],
     ids=["ecp", "predcp"],
 )
 def test_ranks_are_uniform(prior):

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
-from numpyro.infer.initialization import init_to_uniform
-from numpyro.infer.util import ModelInfo, initialize_model
+from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 Position = dict[str, Array]
 Potential = Callable[[Position], Array]
@@ -41,20 +40,15 @@ class Target:
         return jax.tree.map(lambda array: array[0], self.data)
 
     @cached_property
-    def _info(self) -> ModelInfo:
-        return initialize_model(
-            jax.random.key(0),
-            self.model,
-            model_args=self.first_problem,
-            model_kwargs=dict(self.options),
-            dynamic_args=True,
-            init_strategy=init_to_uniform(radius=1),
-        )
+    def prototype(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """Shapes and kinds of a position, without running the model: that is hundreds of programs."""
 
-    @property
-    def prototype(self) -> Position:
-        """A position, for its structure and shapes."""
-        return self._info.param_info.z
+        def begun(*data: Any) -> Position:
+            key, options = jax.random.key(0), dict(self.options)
+            info = initialize_model(key, self.model, model_args=data, model_kwargs=options)
+            return info.param_info.z
+
+        return jax.eval_shape(begun, *self.first_problem)
 
     @property
     def dimension(self) -> int:
@@ -63,11 +57,13 @@ class Target:
 
     def potential(self, *data: Any) -> Potential:
         """Minus the log of the joint density of a problem, in unconstrained coordinates."""
-        return self._info.potential_fn(*data, **self.options)
+        options = dict(self.options)
+        return cast("Potential", partial(potential_energy, self.model, data, options))
 
     def sites(self, position: Position, *data: Any) -> dict[str, Array]:
         """Every latent site of the model at a position, deterministic ones included."""
-        return self._info.postprocess_fn(*data, **self.options)(position)
+        options = dict(self.options)
+        return constrain_fn(self.model, data, options, position, return_deterministic=True)
 
     def kept(self, position: Position, *data: Any) -> PyTree:
         """What is stored of a draw."""

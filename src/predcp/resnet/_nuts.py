@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.infer import MCMC, NUTS
+from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from predcp._chains import rank_normalised_rhat
 from predcp.resnet._network import Biases, Network, Weights
@@ -120,15 +121,25 @@ def sample_posterior(
         )
     if len(model.priors) != 1:
         raise ValueError(f"model must have one prior, got {len(model.priors)}")
+    arguments = model, data
+    # Given a program, NumPyro would start a chain one operation at a time, each compiled by itself.
+    potential = jax.jit(lambda position: potential_energy(network_program, arguments, {}, position))
+    keys = jax.random.split(jax.random.key(seed), chains + 1)
+    start, energy = jax.jit(jax.vmap(lambda key: _begun(key, arguments)))(keys[1:])
+    if not np.all(np.isfinite(energy)):
+        raise RuntimeError("no chain can start where the density is positive; look at the data")
     sampler = MCMC(
-        NUTS(network_program, target_accept_prob=0.9),
+        NUTS(potential_fn=potential, target_accept_prob=0.9),
         num_warmup=warmup,
         num_samples=draws,
         num_chains=chains,
         chain_method="vectorized" if chains > 1 else "sequential",
         progress_bar=progress,
+        postprocess_fn=lambda position: constrain_fn(
+            network_program, arguments, {}, position, return_deterministic=True
+        ),
     )
-    sampler.run(jax.random.key(seed), model, data)
+    sampler.run(keys[0], init_params=start if chains > 1 else jax.tree.map(lambda a: a[0], start))
     kept = sampler.get_samples()
     grouped = np.asarray(sampler.get_samples(group_by_chain=True)["outputs"])
     flat = grouped.reshape(*grouped.shape[:2], -1)
@@ -141,6 +152,12 @@ def sample_posterior(
         max(rhats),
         float(np.mean(sampler.get_extra_fields()["diverging"])),
     )
+
+
+def _begun(key: Array, arguments: tuple[Model, Data]) -> tuple[dict[str, Array], Array]:
+    """Where a chain starts, and its potential energy there."""
+    found = initialize_model(key, network_program, model_args=arguments).param_info
+    return found.z, found.potential_energy
 
 
 def _row_variances(name: str, rows: int, model: Model) -> Array:
