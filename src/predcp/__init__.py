@@ -132,7 +132,7 @@ __all__ = [
 
 
 # Packages that `import predcp` alone makes reachable.
-_PACKAGES = ("linear", "resnet")
+_PACKAGES = ("data", "experiments", "fewshot", "figures", "linear", "plot", "resnet")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ some priors have their best tau in closed form; the complexity priors move by gr
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -267,16 +268,21 @@ def _classes(outputs: Array) -> Any:
     return dist.Categorical(logits=outputs)
 
 
-# One object a name: programs are compiled once for each object.
-PRESETS: dict[str, ScalePrior] = {
-    "predcp": Predictive(),
-    "ecp": Evidence(),
-    "inverse-gamma": InverseGamma(),
-    "half-cauchy": HalfCauchyScale(),
-    "horseshoe": Horseshoe(),
-    "fixed": FixedScale(),
+PRESETS: dict[str, Callable[[], ScalePrior]] = {
+    "predcp": Predictive,
+    "ecp": Evidence,
+    "inverse-gamma": InverseGamma,
+    "half-cauchy": HalfCauchyScale,
+    "horseshoe": Horseshoe,
+    "fixed": FixedScale,
 }
 _FIXED = "fixed-"
+
+
+@lru_cache(maxsize=len(PRESETS))
+def _preset(name: str) -> ScalePrior:
+    """One object a name, for programs are compiled once for each; made when asked for, not on import."""
+    return PRESETS[name]()
 
 
 def as_scale_prior(prior: Any) -> ScalePrior:
@@ -286,7 +292,7 @@ def as_scale_prior(prior: Any) -> ScalePrior:
     if isinstance(prior, DivergencePrior):
         return Predictive(prior)
     if isinstance(prior, str) and prior in PRESETS:
-        return PRESETS[prior]
+        return _preset(prior)
     if isinstance(prior, str) and prior.startswith(_FIXED):
         try:
             return FixedScale(float(prior.removeprefix(_FIXED)))
