@@ -49,12 +49,14 @@ class Settings:
     seed: int = 1
 
 
-def _shared(settings: Settings) -> dict[str, int]:
+def _shared(settings: Settings) -> dict[str, Any]:
     return {
         "chains": settings.chains,
         "warmup": settings.warmup,
         "draws": settings.draws,
         "seed": settings.seed,
+        # One chain a core, as Stan has, however short the run.
+        "layout": "processes",
     }
 
 
