@@ -1,12 +1,13 @@
 """Make the pages of the examples and of the figures, with their pictures: `python docs/make_gallery.py`.
 
-`--examples` or `--figures` makes one of them. The pages are written, so that every number in them is a program's.
+`--examples` or `--figures` makes one of them. Every number in the pages is thus a program's.
 """
 
 import argparse
 import contextlib
 import importlib.util
 import io
+import re
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,19 +24,21 @@ from predcp.figures import FIGURES, write
 
 DOCS = Path(__file__).parent
 EXAMPLES = sorted((DOCS.parent / "examples").glob("*.py"))
-_HEAD = "<!-- written by docs/make_gallery.py: change that, or the program a picture comes from -->\n"
+_HEAD = (
+    "<!-- written by docs/make_gallery.py: change that, or the program a picture comes from -->\n"
+)
 _WIDTH = 1000
 
 _EXAMPLES_INTRO = """# Examples
 
-Six models that a modeller would recognise. Each has its reference model in one sentence, a picture of what the prior changes, what
-it prints, and its whole program. From a clone: `python examples/NAME.py`.
+Six models that a modeller would recognise. Each has its reference model in one sentence, a picture of
+what the prior changes, what it prints, and its whole program. From a clone: `python examples/NAME.py`.
 """
 _FIGURES_INTRO = """# Figures of the paper
 
-Every figure of the paper and its appendix, made again with this library's public functions. The captions say what to see, what
-we chose where the paper is silent, and where its text is wrong. `predcp figures NAME` makes them as PDF and PNG; `--data` adds the
-numbers.
+Every figure of the paper and its appendix, made again with this library's public functions. The
+captions say what to see, what we chose where the paper is silent, and where its text is wrong.
+`predcp figures NAME` makes them as PDF and PNG; `--data` adds the numbers.
 """
 
 
@@ -93,6 +96,8 @@ def figure_section(name: str) -> str:
         _, png, caption, *_ = write(figure, folder)
         small(png, DOCS / "images" / "figures" / f"{name}.png")
         text = caption.read_text(encoding="utf-8").split("\n\n", 2)[2].strip()
+    # Python-Markdown wants an empty line in front of a list.
+    text = re.sub(r"^(?!- | )(\S[^\n]*)\n(?=- )", r"\1\n\n", text, flags=re.MULTILINE)
     picture = f"![{figure.title}](images/figures/{name}.png)"
     return f"## {name}\n\n*{figure.paper}: {figure.title}.*\n\n{picture}\n\n{text}\n"
 

@@ -74,7 +74,9 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for index, x in enumerate(FEATURES):
-        save(change_of_variables(predcp.LogCauchy(1.0), x, f"a feature of size {x:g}"), f"x-{index}")
+        save(
+            change_of_variables(predcp.LogCauchy(1.0), x, f"a feature of size {x:g}"), f"x-{index}"
+        )
     for index, upper in enumerate(UPPERS):
         pi = predcp.LogCauchy.from_tail(upper, 0.1)
         title = rf"$P(\kappa > {upper:g}) = 0.1$"

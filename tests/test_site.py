@@ -71,7 +71,9 @@ def test_the_site_builds_strictly_and_fetches_nothing_from_elsewhere(site):
 def test_the_reference_shows_arguments_as_lists(site):
     text = (site / "api" / "maps.html").read_text()
     section = text[text.index('id="predcp.PredictiveComplexity"') :]
-    assert re.search(r"<strong>Arguments</strong></p>\s*<ul>\s*<li><code>likelihood</code>", section)
+    assert re.search(
+        r"<strong>Arguments</strong></p>\s*<ul>\s*<li><code>likelihood</code>", section
+    )
 
 
 def test_the_reference_has_every_public_name():

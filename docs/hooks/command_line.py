@@ -41,7 +41,7 @@ def _section(path: str, command: Any) -> str:
         words.append("[OPTIONS]")
     lines = [f"## {path}", "", command.help or "", "", "```console", " ".join(words), "```", ""]
     if items:
-        lines += ["| | | |", "|---|---|---|", *(_row(item) for item in items), ""]
+        lines += ["| word | meaning | |", "|---|---|---|", *(_row(item) for item in items), ""]
     if command.epilog:
         before, _, code = command.epilog.partition(": ")
         lines.append(f"{before}: `{code}`")
