@@ -35,14 +35,14 @@ def main(folder="examples_output", points=1001):
     prior = predcp.ComplexityPrior(pi, predcp.CoefficientEvidence(1.0))
     level = (np.arange(points) + 0.5) / points
     beta, flat = np.clip(prior.icdf(level), -1e3, 1e3), 2.0 * level - 1.0
-    figure, axes = plt.subplots(1, 4, figsize=(12.0, 3.0), layout="constrained")
+    figure, axes = plt.subplot_mosaic([[0, 1], [2, 3]], figsize=(8.0, 5.0), layout="constrained")
     for name, b in {"PredCP": beta, "uniform": flat / np.sqrt(1.0 - flat**2)}.items():
         rho = b / np.sqrt(1.0 + b**2)
         bars = {"bins": np.linspace(-1.0, 1.0, 41), "density": True, "alpha": 0.5, "label": name}
         axes[0].hist(rho, **bars)
-        for ax, truth in zip(axes[1:], (0.0, 0.6)):
-            ax.hist(rho, weights=posterior(b, series(truth, 1))[:, 0], **bars)
-            ax.set(title=f"posterior, one series, truth {truth:g}", xlabel=r"$\rho$")
+        for panel, truth in ((1, 0.0), (2, 0.6)):
+            axes[panel].hist(rho, weights=posterior(b, series(truth, 1))[:, 0], **bars)
+            axes[panel].set(title=f"posterior, one series, truth {truth:g}", xlabel=r"$\rho$")
         truths = np.linspace(0.0, 0.9, 10)
         missed = [rho @ posterior(b, series(truth, 300)) - truth for truth in truths]
         error = np.sqrt(np.mean(np.square(missed), axis=1))

@@ -39,18 +39,18 @@ def main(folder="examples_output", draws=300):
     weights, out = predcp.normal_draws(jax.random.key(1), 16, ((1, WIDTH, WIDTH), (WIDTH, 1)))
     pi = predcp.LogCauchy.from_tail(0.1, 0.1)  # at most a 10% chance of over .1 nats
     prior = predcp.ComplexityPrior(pi, predcp.DepthComplexity(hidden, weights, out / NOISE))
-    truths = {"tanh(x): the features suffice": jnp.tanh(x), "sin(3x): they do not": jnp.sin(3 * x)}
-    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
-    for ax, (title, truth) in zip(axes, truths.items()):
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+    for ax, name, truth in zip(axes, ("tanh(x)", "sin(3x)"), (jnp.tanh(x), jnp.sin(3.0 * x))):
         y = truth + NOISE * jax.random.normal(jax.random.key(0), x.shape)
-        for name, each in {"tau = 1": ONE, "PredCP": prior.log_scale()}.items():
+        for scale, each in {"PredCP": prior.log_scale(), "tau = 1": ONE}.items():
             mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
             mcmc.run(jax.random.key(2), hidden, y, each)
             low, high = jnp.quantile(mcmc.get_samples()["added"], jnp.array([0.05, 0.95]), axis=0)
-            print(f"{title}, {name}: 90% of what the layer adds spans {(high - low).mean():.3f}")
-            ax.fill_between(x, low, high, alpha=0.4, linewidth=2, label=f"the layer adds, {name}")
+            print(f"{name}, {scale}: 90% of what the layer adds spans {(high - low).mean():.3f}")
+            ax.fill_between(x, low, high, alpha=0.4, linewidth=2, label=f"the layer adds, {scale}")
         ax.plot(x, y, ".", color="black", label="data")
-        ax.legend(title=title, frameon=False)
+        ax.set_title("data from " + name)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "bayesian_network.png", dpi=120)
 
