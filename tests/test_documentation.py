@@ -132,7 +132,7 @@ def test_commands_and_included_files_run(tmp_path, monkeypatch):
     with pytest.raises(AssertionError, match="only predcp"):
         run(page)
     (tmp_path / "part.py").write_text("1 / 0\n")
-    monkeypatch.setattr("test_documentation.ROOT", tmp_path)
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
     page.write_text('```python\n--8<-- "part.py"\n```\n')
     with pytest.raises(ZeroDivisionError):
         run(page)
