@@ -62,6 +62,7 @@ def test_the_site_builds_strictly_and_fetches_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(list(DOCS.glob("*.md")))
     for page in pages:
+        assert "```" not in page.read_text(), f"{page}: a block of code that is not one"
         fetched = Fetched()
         fetched.feed(page.read_text())
         assert fetched.addresses
