@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -77,6 +78,19 @@ def test_the_reference_shows_arguments_as_lists(site):
     )
 
 
+def test_the_page_of_the_idea_has_sliders_in_a_browser(site):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+    page = (site / "idea.html").as_uri()
+    result = subprocess.run(
+        [browser, *options, "--dump-dom", page], capture_output=True, text=True, timeout=120
+    )
+    shown = re.findall(r'<input type="range" max="8"><output>([^<]+)</output>', result.stdout)
+    assert shown == ["x = 1", "upper = 0.1"]
+
+
 def test_the_reference_has_every_public_name():
     text = "\n".join(page.read_text() for page in DOCS.glob("api/*.md"))
     listed = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
@@ -139,3 +153,11 @@ def test_the_sliders_have_the_pictures_that_were_made():
     }
     for letter, values in made.items():
         assert len(list((DOCS / "images" / "idea").glob(f"{letter}-*.png"))) == len(values)
+
+
+def test_the_rooms_of_the_house_are_there():
+    rooms = re.findall(r"`(predcp/[\w./]+)`", (DOCS / "develop.md").read_text())
+    assert len(rooms) > 15
+    assert not [room for room in rooms if not (ROOT / "src" / room).exists()]
+    packages = {path.name for path in (ROOT / "src" / "predcp").iterdir() if path.is_dir()}
+    assert packages - {"__pycache__"} <= {Path(room).name for room in rooms}
