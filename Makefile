@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: test test-long demo bench bench-resnet bench-stan lint clean help
+.PHONY: test test-long demo bench bench-resnet bench-stan docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,10 +37,20 @@ bench-stan: $(STAMP)  ## compare with Stan (installs PyStan, needs a C++ compile
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[stan]"
 	$(BIN)/python -m benchmarks.stan
 
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP)  ## build the documentation site into site/, strictly
+	$(BIN)/python -m mkdocs build --strict
+
+docs-serve: $(DOCS_STAMP)  ## show the site on localhost:8000 while you write
+	$(BIN)/python -m mkdocs serve
+
 lint: $(STAMP)  ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site

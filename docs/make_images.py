@@ -38,11 +38,11 @@ def design() -> Float[Array, "20 3"]:
     return jnp.asarray((rows - rows.mean(0)) / rows.std(0))
 
 
-def _likelihood(beta: Array, x: Array) -> dist.Distribution:
+def _logistic(beta: Array, x: Array) -> dist.Distribution:
     return dist.Bernoulli(logits=x @ beta)
 
 
-def _parameters(tau: Array, xi: Array) -> Array:
+def _standard_deviation(tau: Array, xi: Array) -> Array:
     return tau * xi
 
 
@@ -53,8 +53,8 @@ def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
     """
     x, pi = design(), predcp.LogCauchy(1.0)
     predictive = predcp.PredictiveComplexity(
-        likelihood=_likelihood,
-        parameters=_parameters,
+        likelihood=_logistic,
+        parameters=_standard_deviation,
         reference=jnp.zeros(x.shape[1]),
         x=x,
         draws=predcp.normal_draws(jax.random.key(0), draws, (x.shape[1],)),
@@ -144,11 +144,11 @@ def second_mode() -> Figure:
     return figure
 
 
-def _likelihood(beta: Array, x: Array) -> dist.Distribution:
+def _linear(beta: Array, x: Array) -> dist.Distribution:
     return dist.Normal(x * beta, 1.0)
 
 
-def _parameters(tau: Array, xi: Array) -> Array:
+def _variance(tau: Array, xi: Array) -> Array:
     return jnp.sqrt(tau) * xi
 
 
@@ -159,7 +159,7 @@ def linear_ecp_and_predcp() -> Figure:
     maps = {
         "ECP": predcp.LinearEvidence(1.0),
         "PredCP": predcp.PredictiveComplexity(
-            _likelihood, _parameters, jnp.array(0.0), jnp.ones(1), draws
+            _linear, _variance, jnp.array(0.0), jnp.ones(1), draws
         ),
     }
     tau = plot.from_zero(6.0)

@@ -5,51 +5,52 @@ Reference model: the series is white noise.
 
 from pathlib import Path
 
-import jax.numpy as jnp
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
 import predcp
 
 
-def log_likelihood(rho, y):
-    """Of a stationary AR(1) series with unit variance: rho changes its memory, not its size."""
-    noise = 1.0 - rho[:, None] ** 2
-    residual = y[1:] - rho[:, None] * y[:-1]
-    return np.sum(-0.5 * residual**2 / noise - 0.5 * np.log(noise), axis=1)
+def series(rho, count, days=30):
+    """Stationary AR(1) series of unit variance: rho changes their memory, not their size."""
+    y = np.random.default_rng(2024).standard_normal((days, count))
+    for day in range(1, days):
+        y[day] = rho * y[day - 1] + np.sqrt(1.0 - rho**2) * y[day]
+    return y
 
 
-def main(folder="examples_output", points=4001):
-    # One step ahead, N(rho y, 1 - rho^2) for a y of unit variance. In units of its noise the prediction
-    # moves by beta = rho / sqrt(1 - rho^2), so the expected divergence is exactly beta^2 / 2.
-    # At most a 10% chance that knowing yesterday is worth more than .05 nats.
-    pi = predcp.Gamma.from_tail(upper=0.05, probability=0.1, shape=0.5)
+def posterior(beta, y):
+    """Weights (points, series) of equally likely points of a prior on rho / sqrt(1 - rho^2)."""
+    now, before, precision = y[1:], y[:-1], 1.0 + beta[:, None, None] ** 2
+    misfit = precision * (now - beta[:, None, None] / np.sqrt(precision) * before) ** 2
+    height = 0.5 * np.sum(np.log(precision) - misfit, axis=1)
+    return np.asarray(jax.nn.softmax(height, axis=0))
+
+
+def main(folder="examples_output", points=1001):
+    # One step ahead, N(rho y, 1 - rho^2): in units of its noise the prediction moves by beta, so the
+    # expected divergence is beta^2 / 2. At most a 30% chance that yesterday is worth over .1 nats.
+    pi = predcp.LogCauchy.from_tail(upper=0.1, probability=0.3, scale=2.0)
     prior = predcp.ComplexityPrior(pi, predcp.CoefficientEvidence(1.0))
-    step = 2.0 / points
-    rho = np.linspace(-1.0 + step / 2, 1.0 - step / 2, points)
-    beta = rho / np.sqrt(1.0 - rho**2)
-    densities = {
-        "PredCP": np.exp(prior.log_prob(jnp.asarray(beta))) * (1.0 - rho**2) ** -1.5,
-        "uniform": np.full(points, 0.5),
-    }
-    figure, axes = plt.subplots(1, 3, figsize=(10.0, 3.0), layout="constrained")
-    series, rng = {"white noise": 0.0, "memory .6": 0.6}, np.random.default_rng(5)
-    for name, density in densities.items():
-        axes[0].plot(rho, density, label=name)
-        print(f"{name}: prior P(|rho| > .9) = {density[np.abs(rho) > 0.9].sum() * step:.3f}")
-    for ax, (title, truth) in zip(axes[1:], series.items()):
-        y = [rng.normal()]
-        for _ in range(29):
-            y.append(truth * y[-1] + np.sqrt(1.0 - truth**2) * rng.normal())
-        height = log_likelihood(rho, np.array(y))
-        for name, density in densities.items():
-            posterior = density * np.exp(height - height.max())
-            posterior = posterior / (posterior.sum() * step)
-            ax.plot(rho, posterior, label=name)
-            print(f"{title}, {name}: posterior mean of rho {np.sum(posterior * rho) * step:.2f}")
-        ax.set(title=f"posterior, {title}, 30 days", xlabel=r"$\rho$", ylim=(0.0, None))
-    axes[0].set(title="prior", xlabel=r"$\rho$", ylabel="density", ylim=(0.0, 2.0))
-    axes[0].legend(frameon=False)
+    level = (np.arange(points) + 0.5) / points
+    beta, flat = np.clip(prior.icdf(level), -1e3, 1e3), 2.0 * level - 1.0
+    figure, axes = plt.subplot_mosaic([[0, 1], [2, 3]], figsize=(8.0, 5.0), layout="constrained")
+    for name, b in {"PredCP": beta, "uniform": flat / np.sqrt(1.0 - flat**2)}.items():
+        rho = b / np.sqrt(1.0 + b**2)
+        bars = {"bins": np.linspace(-1.0, 1.0, 41), "density": True, "alpha": 0.5, "label": name}
+        axes[0].hist(rho, **bars)
+        for panel, truth in ((1, 0.0), (2, 0.6)):
+            axes[panel].hist(rho, weights=posterior(b, series(truth, 1))[:, 0], **bars)
+            axes[panel].set(title=f"posterior, one series, truth {truth:g}", xlabel=r"$\rho$")
+        truths = np.linspace(0.0, 0.9, 10)
+        missed = [rho @ posterior(b, series(truth, 300)) - truth for truth in truths]
+        error = np.sqrt(np.mean(np.square(missed), axis=1))
+        axes[3].plot(truths, error)
+        print(f"{name}: error if rho = 0 {error[0]:.3f}, .5 {error[5]:.3f}, .9 {error[9]:.3f}")
+    axes[0].set(title="prior", xlabel=r"$\rho$", ylim=(0.0, 2.2))
+    axes[0].legend()
+    axes[3].set(title="error of the mean, 300 series", xlabel=r"true $\rho$", ylim=(0.0, None))
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "ar1_coefficient.png", dpi=120)
 

@@ -1,4 +1,4 @@
-"""Does the network need its hidden layer? A Bayesian network as an equinox module.
+"""Does the network need its residual layer? A Bayesian network as an equinox module.
 
 Reference model: the network without its residual layer, a regression on fixed features.
 """
@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro.contrib.module import random_eqx_module
@@ -17,40 +16,41 @@ from numpyro.infer import MCMC, NUTS
 
 import predcp
 
-WIDTH, NOISE = 6, 0.1
+WIDTH, NOISE, ONE = 6, 0.1, dist.Normal(jnp.zeros(1), 1e-3)
 
 
 class Network(eqx.Module):
-    residual: jax.Array
-    out: jax.Array
+    weights: jax.Array  # of the residual layer, and in the last column those of the output
 
     def __call__(self, hidden, scale):
-        return (hidden + jax.nn.relu(hidden @ (scale * self.residual))) @ self.out
+        residual, out = scale * self.weights[:, :-1], self.weights[:, -1]
+        return hidden @ out + numpyro.deterministic("added", jax.nn.relu(hidden @ residual) @ out)
 
 
 def model(hidden, y, log_scale_prior):
     tau = jnp.exp(numpyro.sample("log_tau", log_scale_prior))
-    empty = Network(jnp.zeros((WIDTH, WIDTH)), jnp.zeros((WIDTH, 1)))
-    mean = random_eqx_module("net", empty, prior=dist.Normal())(hidden, jnp.sqrt(tau))[:, 0]
-    numpyro.sample("y", dist.Normal(numpyro.deterministic("mean", mean), NOISE), obs=y)
+    net = random_eqx_module("net", Network(jnp.zeros((WIDTH, WIDTH + 1))), prior=dist.Normal())
+    numpyro.sample("y", dist.Normal(net(hidden, jnp.sqrt(tau)), NOISE), obs=y)
 
 
-def main(folder="examples_output", draws=500):
-    x = np.linspace(-2.0, 2.0, 24)
-    y = np.tanh(x) + NOISE * np.random.default_rng(0).standard_normal(len(x))  # one feature will do
-    hidden = jnp.tanh(x[:, None] - np.linspace(-2.0, 2.0, WIDTH))
+def main(folder="examples_output", draws=300):
+    x = jnp.linspace(-2.0, 2.0, 24)
+    hidden = jnp.tanh(x[:, None] - jnp.linspace(-2.0, 2.0, WIDTH))
     weights, out = predcp.normal_draws(jax.random.key(1), 16, ((1, WIDTH, WIDTH), (WIDTH, 1)))
-    complexity = predcp.DepthComplexity(hidden, weights, out / NOISE)
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)  # of a vector, here of one
-    fixed = dist.Normal(0.0, 1e-3).expand([1]).to_event(1)
-    figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), sharey=True, layout="constrained")
-    for ax, (name, each) in zip(axes, {"PredCP": prior.log_scale(), "tau = 1": fixed}.items()):
-        mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
-        mcmc.run(jax.random.key(2), hidden, y, each)
-        mean = np.asarray(mcmc.get_samples()["mean"])
-        print(f"{name}: spread of the curves {mean.std(0).mean():.3f}")
-        ax.plot(x, mean[:: max(1, draws // 25)].T, color="#D55E00", alpha=0.3, linewidth=1)
-        ax.set_title(name)
+    pi = predcp.LogCauchy.from_tail(0.1, 0.1)  # at most a 10% chance of over .1 nats
+    prior = predcp.ComplexityPrior(pi, predcp.DepthComplexity(hidden, weights, out / NOISE))
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
+    for ax, name, truth in zip(axes, ("tanh(x)", "sin(3x)"), (jnp.tanh(x), jnp.sin(3.0 * x))):
+        y = truth + NOISE * jax.random.normal(jax.random.key(0), x.shape)
+        for scale, each in {"PredCP": prior.log_scale(), "tau = 1": ONE}.items():
+            mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
+            mcmc.run(jax.random.key(2), hidden, y, each)
+            low, high = jnp.quantile(mcmc.get_samples()["added"], jnp.array([0.05, 0.95]), axis=0)
+            print(f"{name}, {scale}: 90% of what the layer adds spans {(high - low).mean():.3f}")
+            ax.fill_between(x, low, high, alpha=0.4, linewidth=2, label=f"the layer adds, {scale}")
+        ax.plot(x, y, ".", color="black", label="data")
+        ax.set_title("data from " + name)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "bayesian_network.png", dpi=120)
 

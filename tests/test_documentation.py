@@ -1,40 +1,47 @@
-"""Every Python block of the documentation runs, and prints what the page says it prints."""
+"""Every Python and bash block of the documentation runs, and prints what the page says it prints."""
 
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import matplotlib.pyplot as plt
 import pytest
+from typer.testing import CliRunner
+
+from predcp.cli import app
 
 plt.switch_backend("Agg")
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+_SNIPPET = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 _ELSEWHERE = re.compile(r"<!-- tested elsewhere: (\S+) -->")
 
 
 class Block(NamedTuple):
     """A piece of code, its line in the page, and the output shown below it (None if none is)."""
 
+    language: str
     code: str
     line: int
     output: str | None
 
 
 def blocks(text: str) -> list[Block]:
-    """The Python blocks of a page; a `text` block straight after one is its output."""
+    """The Python and bash blocks of a page; a `text` block straight after one is its output."""
     found: list[Block] = []
     end = -1
     for match in _FENCE.finditer(text):
         language, content = match.groups()
         follows = not text[end : match.start()].strip() if end >= 0 else False
-        if language == "python":
-            found.append(Block(content, text.count("\n", 0, match.start()) + 2, None))
+        if language in ("python", "bash"):
+            line = text.count("\n", 0, match.start()) + 2
+            found.append(Block(language, _SNIPPET.sub(included, content), line, None))
             end = match.end()
         elif language == "text" and follows:
             found[-1] = found[-1]._replace(output=content)
@@ -42,17 +49,39 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
+def included(match: re.Match[str]) -> str:
+    """The file that a line of a block stands for."""
+    return (ROOT / match.group(1)).read_text()
+
+
+def commands(code: str) -> str:
+    """Run lines of `predcp ...` in this process and return what they print."""
+    printed = ""
+    for line in code.splitlines():
+        program, *words = shlex.split(line, comments=True) or [""]
+        assert program in ("", "predcp"), f"only predcp is run here; mark as console: {line}"
+        if program:
+            result = CliRunner().invoke(app, words)
+            assert result.exit_code == 0, f"{line}\n{result.output}"
+            printed += result.stdout
+    return printed
+
+
 def run(page: Path) -> None:
     """Run a page's blocks in order in one namespace."""
     namespace: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page.read_text()):
-        printed = io.StringIO()
-        # Blank lines in front make a traceback point at the line of the page.
-        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
+        if block.language == "bash":
+            output = commands(block.code)
+        else:
+            printed = io.StringIO()
+            # Blank lines in front make a traceback point at the line of the page.
+            code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+            with contextlib.redirect_stdout(printed):
+                exec(code, namespace)
+            output = printed.getvalue()
         if block.output is not None:
-            assert printed.getvalue().strip() == block.output.strip(), f"{page}, line {block.line}"
+            assert output.strip() == block.output.strip(), f"{page}, line {block.line}"
 
 
 @pytest.fixture
@@ -90,5 +119,20 @@ def test_a_wrong_output_or_an_exception_fails(tmp_path):
     with pytest.raises(AssertionError, match="line 6"):
         run(page)
     page.write_text("```python\n1 / 0\n```\n")
+    with pytest.raises(ZeroDivisionError):
+        run(page)
+
+
+def test_commands_and_included_files_run(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("```bash\npredcp --version\n```\n\n```text\npredcp 0\n```\n")
+    with pytest.raises(AssertionError, match="line 2"):
+        run(page)
+    page.write_text("```bash\nrm -r /tmp/nothing\n```\n")
+    with pytest.raises(AssertionError, match="only predcp"):
+        run(page)
+    (tmp_path / "part.py").write_text("1 / 0\n")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    page.write_text('```python\n--8<-- "part.py"\n```\n')
     with pytest.raises(ZeroDivisionError):
         run(page)
