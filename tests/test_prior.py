@@ -322,3 +322,13 @@ def test_methods_take_their_arguments_by_name():
         # As NumPyro's own handlers call it.
         drawn, _ = distribution.sample_with_intermediates(key, (4,))
         np.testing.assert_array_equal(drawn, by_name)
+
+
+@pytest.mark.parametrize("complexity", [predcp.LinearEvidence, predcp.LogisticEvidence])
+def test_single_precision_quantiles_of_a_double_precision_prior(complexity):
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity(x))
+    q = np.array([0.1, 0.5])
+    found = prior.log_scale().icdf(q.astype(np.float32))
+    assert found.dtype == jnp.float64
+    np.testing.assert_allclose(found, prior.log_scale().icdf(q), rtol=1e-6)

@@ -206,7 +206,13 @@ def invert(
     - `log_supremum`: log of the least upper bound of the map, `inf` when it has none.
     - `chunk`: how many targets advance in lock-step.
     """
-    closed, constants = jax.closure_convert(evaluate, jnp.zeros((), log_kappa.dtype))
+    # Targets in single precision of a map in double, or the other way round: the wider serves both.
+    found = jax.eval_shape(evaluate, jnp.zeros((), log_kappa.dtype))[0]
+    dtype = jnp.result_type(log_kappa, guess, log_supremum, found)
+    log_kappa, guess, log_supremum = (
+        jnp.asarray(each, dtype) for each in (log_kappa, guess, log_supremum)
+    )
+    closed, constants = jax.closure_convert(evaluate, jnp.zeros((), dtype))
     return _solve(closed, chunk, tuple(constants), log_kappa, guess, log_supremum)
 
 
