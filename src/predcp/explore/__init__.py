@@ -19,7 +19,7 @@ from predcp.explore._choices import (
     Tail,
 )
 from predcp.explore._curves import Curves
-from predcp.explore._page import escaped, page
+from predcp.explore._page import error, group, note, page, title
 from predcp.explore._scene import Scene, scene
 from predcp.explore._serve import serve
 from predcp.explore._upload import MOST_BYTES, Design, Upload, UploadError, design, parse
@@ -45,9 +45,12 @@ __all__ = [
     "Upload",
     "UploadError",
     "design",
-    "escaped",
+    "error",
+    "group",
+    "note",
     "page",
     "parse",
     "scene",
     "serve",
+    "title",
 ]

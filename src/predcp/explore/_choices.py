@@ -47,7 +47,9 @@ class Parameter(NamedTuple):
 def _log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
     """Steps of equal ratio, rounded to what one would write; 1 is among them if it is inside."""
     raw = np.geomspace(low, high, count)
-    return tuple(sorted({float(f"{step:.3g}") for step in raw} | ({1.0} if low < 1 < high else set())))
+    return tuple(
+        sorted({float(f"{step:.3g}") for step in raw} | ({1.0} if low < 1 < high else set()))
+    )
 
 
 def _even_steps(low: float, high: float, step: float) -> tuple[float, ...]:
@@ -129,7 +131,9 @@ class Choices:
         _one_of("family", self.family, get_args(Family))
         _one_of("divergence", self.divergence, get_args(DivergenceName))
         if self.design is not None and self.model == "network":
-            raise ValueError("model = 'network' has one input of its own: a file is a design for linear or logistic")
+            raise ValueError(
+                "model = 'network' has one input of its own: a file is a design for linear or logistic"
+            )
         if self.design is None and self.model != "network":
             _one_of("rows", self.rows, ROWS)
             _one_of("columns", self.columns, COLUMNS)
@@ -145,7 +149,9 @@ class Choices:
         known = [parameter.name for parameter in PARAMETERS[self.family]]
         for name in self.parameters:
             if name not in known:
-                raise ValueError(f"parameters of {self.family} are {', '.join(known)}, got {name!r}")
+                raise ValueError(
+                    f"parameters of {self.family} are {', '.join(known)}, got {name!r}"
+                )
 
     def value(self, name: str) -> float:
         """The number chosen for a parameter of pi, or the paper's."""

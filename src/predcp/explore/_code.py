@@ -137,4 +137,5 @@ def _design(choices: Choices) -> str:
 
 
 def _literal(text: str) -> str:
-    return ascii(text)
+    # Nor may they end the block of Markdown that the code is shown in.
+    return ascii(text).replace("`", r"\x60")

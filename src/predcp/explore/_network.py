@@ -101,7 +101,10 @@ def _scene(
 
 
 def _outputs(
-    weights: Weights, log_tau: Float[Array, "count layers"], depth: Array, x: Float[Array, " points"]
+    weights: Weights,
+    log_tau: Float[Array, "count layers"],
+    depth: Array,
+    x: Float[Array, " points"],
 ) -> tuple[Float[Array, "count points"], Float[Array, "count layers points"]]:
     """Outputs of each network at its own scales, and what each layer would add at scale 1."""
     root = jnp.exp(0.5 * jnp.clip(log_tau, -_LARGEST, _LARGEST))

@@ -67,7 +67,12 @@ def _map(choices: Choices, colour: str, layers: list[tuple[str, Curves]]) -> Pan
     tau, kappa = np.asarray(last.tau), np.asarray(last.divergence)
     ylim = _ends(kappa) if log else (0.0, 1.05 * float(kappa[-1]))
     if log:
-        ylim = (ylim[0], max(ylim[1], min(2.0 * float(last.supremum), 1e300)) if last.supremum < 1e300 else ylim[1])
+        ylim = (
+            ylim[0],
+            max(ylim[1], min(2.0 * float(last.supremum), 1e300))
+            if last.supremum < 1e300
+            else ylim[1],
+        )
     panel = Panel(
         "κ = D(τ): what a scale does to predictions",
         "τ (a variance)",
@@ -158,9 +163,13 @@ def _functions(choices: Choices, colour: str, functions: np.ndarray) -> Panel:
         ylabel = "mean of y"
     network = choices.model == "network"
     where = "x" if network else "main direction of the design (sd)"
-    panel = Panel("Functions drawn from the prior", where, ylabel, (float(x[0]), float(x[-1])), ylim)
+    panel = Panel(
+        "Functions drawn from the prior", where, ylabel, (float(x[0]), float(x[-1])), ylim
+    )
     for each in functions:
-        panel.line(x, each, colour, width=1.3 if network else 1.0, opacity=0.75 if network else 0.55)
+        panel.line(
+            x, each, colour, width=1.3 if network else 1.0, opacity=0.75 if network else 0.55
+        )
     panel.line(x, np.full_like(x, 0.5 if logistic else 0.0), GREY, dash="3 3", width=1.0)
     return panel
 

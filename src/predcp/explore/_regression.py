@@ -63,4 +63,6 @@ def _predictors_of(x: Float[np.ndarray, "rows columns"]) -> Predictors:
 
 def bounded(logistic: bool, divergence: str) -> bool:
     """Whether the divergence has a supremum: a coin's KL does, a mean's does not."""
-    return divergence in ("squared_hellinger", "jensen_shannon") or (logistic and divergence == "kl")
+    return divergence in ("squared_hellinger", "jensen_shannon") or (
+        logistic and divergence == "kl"
+    )

@@ -10,7 +10,7 @@ import numpy as np
 
 INK, GREY, RULE = "#1f2933", "#616e7c", "#e4e7eb"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 14.0, 34.0, 44.0
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _numbers = count()
 
 
@@ -64,9 +64,7 @@ class Panel:
             base = self.height - _BOTTOM
             first, last = points.split(" ")[0], points.split(" ")[-1]
             corners = f"{first.split(',')[0]},{base:.1f} {points} {last.split(',')[0]},{base:.1f}"
-            self._marks.append(
-                f'<polygon points="{corners}" fill="{colour}" fill-opacity="0.10"/>'
-            )
+            self._marks.append(f'<polygon points="{corners}" fill="{colour}" fill-opacity="0.10"/>')
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         self._marks.append(
             f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}" '
@@ -204,10 +202,10 @@ def label(value: float, log: bool) -> str:
         return "0"
     power = math.log10(abs(value))
     if log and not -3.5 < power < 3.5:
-        return "10" + str(round(power)).translate(_SUPERSCRIPTS)
+        return "10" + str(round(power)).translate(SUPERSCRIPTS)
     if not -4.0 < power < 6.0:
         mantissa, exponent = f"{value:.1e}".split("e")
-        return f"{float(mantissa):g}·10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+        return f"{float(mantissa):g}·10" + str(int(exponent)).translate(SUPERSCRIPTS)
     return f"{value:.6g}".replace("-", "−")
 
 

@@ -15,6 +15,7 @@ NODES = 320
 _UNIT_NODES = 2048
 # In units of log tau around the scale that a small one would need for one nat.
 _BELOW, _ABOVE = 30.0, 60.0
+_FLAT = -80.0
 
 
 class Table(NamedTuple):
@@ -48,9 +49,7 @@ def unit_table(logistic: bool, divergence: predcp.Divergence) -> Table:
     unit = predcp.PredictiveComplexity(
         likelihood, _root, jnp.zeros(()), None, jnp.ones(1), divergence
     )
-    return _tabulated(
-        unit.log_value_and_elasticity, unit.log_supremum(jnp.zeros(())), _UNIT_NODES
-    )
+    return _tabulated(unit.log_value_and_elasticity, unit.log_supremum(jnp.zeros(())), _UNIT_NODES)
 
 
 @jax.jit
@@ -81,7 +80,9 @@ def _tabulated(
     probe = jnp.full((1,), -_BELOW)
     one_nat = probe[0] - evaluate(probe)[0][0]
     log_tau = one_nat + jnp.linspace(-_BELOW, _ABOVE, nodes)
-    return Table(log_tau, *evaluate(log_tau), log_supremum)
+    log_kappa, log_elasticity = evaluate(log_tau)
+    # A saturated map has elasticity 0, and between two of its nodes infinity less infinity.
+    return Table(log_tau, log_kappa, jnp.maximum(log_elasticity, _FLAT), log_supremum)
 
 
 def shifted(table: Table, log_factor: Array) -> Table:
@@ -103,8 +104,13 @@ def value_and_elasticity(
     rise = high - low
     bend_low, bend_high = slope[left] - rise, rise - slope[left + 1]
     log_kappa = low + t * rise + t * (1.0 - t) * ((1.0 - t) * bend_low + t * bend_high)
-    below, above = table.log_elasticity[left], table.log_elasticity[left + 1]
+    # Cubics again, their slopes from the nodes around (beyond the ends: from the ends).
+    known, end = table.log_elasticity, table.log_elasticity.shape[0] - 1
+    before, below = known[jnp.maximum(left - 1, 0)], known[left]
+    above, after = known[left + 1], known[jnp.minimum(left + 2, end)]
+    bends = (0.5 * (above - before) - (above - below), (above - below) - 0.5 * (after - below))
     log_elasticity = below + t * (above - below)
+    log_elasticity += t * (1.0 - t) * ((1.0 - t) * bends[0] + t * bends[1])
     beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
     return log_kappa + beyond, log_elasticity
 

@@ -65,7 +65,9 @@ def parse(name: str, contents: bytes) -> Upload:
             "are read; a few hundred rows show the same prior"
         )
     if not contents.strip():
-        raise UploadError(f"{name} is empty; a CSV file with a header and rows of numbers is needed")
+        raise UploadError(
+            f"{name} is empty; a CSV file with a header and rows of numbers is needed"
+        )
     try:
         text = contents.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -111,21 +113,21 @@ def design(upload: Upload, columns: Sequence[str], standardise: bool = True) -> 
     chosen = upload.frame[list(columns)]
     words = [name for name in columns if not pandas.api.types.is_numeric_dtype(chosen[name])]
     if words:
-        first = chosen[words[0]].dropna()
+        first = pandas.Series(chosen[words[0]]).dropna()
         example = f" ('{str(first.iloc[0])[:20]}', for instance)" if len(first) else ""
         raise UploadError(
             f"{_listed(words)} of {upload.name} is not numbers{example}; take it out under "
             "'columns used', or turn it into numbers"
         )
     x = chosen.to_numpy(dtype=float)
-    missing = [name for name, bad in zip(columns, np.isnan(x).any(0)) if bad]
+    missing = [name for name, bad in zip(columns, np.any(np.isnan(x), axis=0).tolist()) if bad]
     if missing:
         raise UploadError(
             f"{_listed(missing)} of {upload.name} has missing values; fill them in, or take the column "
             "out under 'columns used'"
         )
     # Beyond this, squares of a sum of columns leave single precision, which the snippet runs in.
-    far = [name for name, bad in zip(columns, (np.abs(x) > 1e15).any(0)) if bad]
+    far = [name for name, bad in zip(columns, np.any(np.abs(x) > 1e15, axis=0).tolist()) if bad]
     if far:
         raise UploadError(f"{_listed(far)} of {upload.name} has infinite or gigantic values")
     if standardise:

@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 import predcp
 from predcp.explore._choices import Choices
 from predcp.explore._curves import Curves
+from predcp.explore._svg import SUPERSCRIPTS
 
 _STATED = 0.1
 
@@ -22,7 +23,9 @@ class Words(NamedTuple):
     sentences: list[str]
 
 
-def words(choices: Choices, pi: predcp.DivergencePrior, layers: Sequence[tuple[str, Curves]]) -> Words:
+def words(
+    choices: Choices, pi: predcp.DivergencePrior, layers: Sequence[tuple[str, Curves]]
+) -> Words:
     """The summary of a prior.
 
     **Arguments**: the choices, pi, and names and curves of the scales.
@@ -73,7 +76,7 @@ def number(value: float) -> str:
         digits = max(0, 1 - int(np.floor(np.log10(abs(value)))))
         return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:,.0f}"
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10^{int(exponent)}"
+    return f"{mantissa}·10" + str(int(exponent)).translate(SUPERSCRIPTS)
 
 
 def percent(share: float) -> str:

@@ -1,13 +1,13 @@
 """The page of the explorer, a marimo notebook: widgets on the left, `predcp.explore.scene` on the right."""
 
-import marimo
+import marimo  # pyright: ignore[reportMissingImports]
 
 app = marimo.App(width="full", app_title="predcp explore")
 
 
 @app.cell
 def _():
-    import marimo as mo
+    import marimo as mo  # pyright: ignore[reportMissingImports]
 
     from predcp import explore
 
@@ -16,12 +16,19 @@ def _():
 
 @app.cell
 def _(explore, mo):
-    model = mo.ui.dropdown(list(explore.MODELS), value="linear regression", label="Model")
-    source = mo.ui.radio(["standard normal", "a CSV of mine"], value="standard normal", label="Design")
-    rows = mo.ui.slider(steps=explore.ROWS, value=32, label="rows", show_value=True)
-    columns = mo.ui.slider(steps=explore.COLUMNS, value=10, label="columns", show_value=True)
-    noise = mo.ui.slider(steps=explore.NOISES, value=1.0, label="noise sd", show_value=True)
-    depth = mo.ui.slider(1, explore.MOST_LAYERS, value=3, label="layers", show_value=True)
+    def slider(label, steps, value):
+        # One width for all names: the sliders begin in one line.
+        name = f'<span style="display:inline-block;width:5rem">{label}</span>'
+        return mo.ui.slider(steps=steps, value=value, label=name, show_value=True)
+
+    model = mo.ui.dropdown(list(explore.MODELS), value="linear regression")
+    source = mo.ui.radio(
+        ["standard normal features", "a CSV of mine"], value="standard normal features"
+    )
+    rows = slider("rows", explore.ROWS, 32)
+    columns = slider("columns", explore.COLUMNS, 10)
+    noise = slider("noise sd", explore.NOISES, 1.0)
+    depth = slider("layers", range(1, explore.MOST_LAYERS + 1), 3)
     upload = mo.ui.file(
         filetypes=[".csv"],
         kind="area",
@@ -29,8 +36,8 @@ def _(explore, mo):
         label=f"A CSV with a header, at most {explore.MOST_BYTES // 1_000_000} MB",
     )
     standardise = mo.ui.switch(value=True, label="standardise columns")
-    family = mo.ui.dropdown(list(explore.FAMILIES), value="log-Cauchy", label="π")
-    stated = mo.ui.radio(["parameters", "a tail statement"], value="parameters", label="given by")
+    family = mo.ui.dropdown(list(explore.FAMILIES), value="log-Cauchy")
+    stated = mo.ui.radio(["by its parameters", "by a tail statement"], value="by its parameters")
     log_axes = mo.ui.switch(value=True, label="logarithmic axes for κ and τ")
     return (
         columns,
@@ -40,6 +47,7 @@ def _(explore, mo):
         model,
         noise,
         rows,
+        slider,
         source,
         standardise,
         stated,
@@ -54,30 +62,26 @@ def _(explore, mo, model):
         for name, value in explore.DIVERGENCES.items()
         if explore.MODELS[model.value] != "network" or value != "jensen_shannon"
     ]
-    divergence = mo.ui.dropdown(_known, value="KL", label="Divergence")
+    divergence = mo.ui.dropdown(_known, value="KL")
     return (divergence,)
 
 
 @app.cell
-def _(explore, family, mo, stated):
+def _(explore, family, mo, slider, stated):
     _family = explore.FAMILIES[family.value]
-    _tail = stated.value == "a tail statement"
+    _tail = stated.value == "by a tail statement"
     _free = explore.FREE_WITH_TAIL[_family]
     parameters = mo.ui.dictionary(
         {
-            each.name: mo.ui.slider(
-                steps=each.steps, value=each.start, label=each.name, show_value=True
-            )
+            each.name: slider(each.name, each.steps, each.start)
             for each in explore.PARAMETERS[_family]
             if not _tail or each.name in _free
         }
     )
     tail = mo.ui.dictionary(
         {
-            "upper": mo.ui.slider(steps=explore.UPPERS, value=0.1, label="u", show_value=True),
-            "probability": mo.ui.slider(
-                steps=explore.PROBABILITIES, value=0.05, label="p", show_value=True
-            ),
+            "upper": slider("u", explore.UPPERS, 0.1),
+            "probability": slider("p", explore.PROBABILITIES, 0.05),
         }
         if _tail
         else {}
@@ -120,9 +124,6 @@ def _(
     upload,
     used,
 ):
-    def _group(title, *items):
-        return mo.vstack([mo.md(f"**{title}**"), *items], gap=0.5)
-
     _kind = explore.MODELS[model.value]
     if _kind == "network":
         _model = [model, depth]
@@ -130,27 +131,31 @@ def _(
         _own = source.value == "a CSV of mine"
         _design = [upload, *([used, standardise] if table else [])] if _own else [rows, columns]
         _model = [model, source, *_design, *([noise] if _kind == "linear" else [])]
-    _says = [mo.md("P(κ > u) = p")] if tail.elements else []
+    _says = [mo.Html(explore.note("P(κ > u) = p, with"))] if tail.elements else []
     mo.sidebar(
         mo.vstack(
             [
-                mo.md("# predcp explore\nSay what a model may predict; see the prior that says it."),
-                _group("1. The model", *_model),
-                _group("2. How far from the reference", divergence),
-                _group(
-                    "3. How likely is how far",
-                    family,
-                    stated,
-                    *_says,
-                    *tail.elements.values(),
-                    *parameters.elements.values(),
+                mo.Html(explore.title("predcp explore")),
+                mo.Html(
+                    explore.note("Say how far predictions may move; see the prior that says it.")
                 ),
-                _group("View", log_axes),
+                mo.Html(explore.group("1. The model")),
+                *_model,
+                mo.Html(explore.group("2. How far from the reference")),
+                divergence,
+                mo.Html(explore.group("3. How likely is how far: π")),
+                family,
+                stated,
+                *_says,
+                *tail.elements.values(),
+                *parameters.elements.values(),
+                mo.Html(explore.group("View")),
+                log_axes,
             ],
-            gap=1.5,
+            gap=0.6,
         ),
-        footer=mo.md("Runs on this machine; nothing is sent anywhere."),
-        width="320px",
+        footer=mo.Html(explore.note("Runs on this machine; nothing is sent anywhere.")),
+        width="330px",
     )
     return
 
@@ -211,18 +216,21 @@ def _(
 
 @app.cell
 def _(explore, mo, problem, scene):
-    mo.Html(explore.page(scene)) if scene else mo.callout(mo.md(explore.escaped(problem)), kind="warn")
+    mo.Html(explore.page(scene) if scene else explore.error(problem))
     return
 
 
 @app.cell
-def _(mo, scene):
+def _(explore, mo, scene):
     (
         mo.vstack(
             [
-                mo.md("### The same in NumPyro"),
+                mo.Html(explore.group("The same in NumPyro")),
                 mo.md(f"```python\n{scene.code}```"),
-                mo.download(scene.code.encode(), filename="prior.py", label="Download prior.py"),
+                mo.hstack(
+                    [mo.download(scene.code.encode(), "prior.py", label="Download prior.py")],
+                    justify="start",
+                ),
             ]
         )
         if scene
