@@ -27,10 +27,16 @@ OUTPUT = Path(__file__).parent / "results" / "explore.json"
 BAR = 200.0
 REPEATS = 20
 SCALES = np.geomspace(0.5, 2.0, REPEATS)
-_ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # Resolves with the milliseconds from now to the next change of the charts.
 _WATCH = """() => { window.redrawn = new Promise(done => {
   const start = performance.now();
@@ -123,7 +129,7 @@ def in_browser() -> dict[str, Any] | None:
             page.wait_for_selector(".predcp-charts svg")
             # What is compiled in the background would be measured too.
             page.wait_for_timeout(20_000)
-            thumb = page.locator('marimo-slider[data-label*="scale"] [role=slider]')
+            thumb = page.get_by_role("slider", name="scale")
             thumb.focus()
             times = []
             for step in range(2 * REPEATS):

@@ -13,10 +13,16 @@ from predcp.explore._serve import free_port
 
 pytestmark = pytest.mark.browser
 CHROMIUM = os.environ.get("PREDCP_CHROMIUM") or shutil.which("chromium") or ""
-ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # The first compilation on a slow machine.
 PATIENCE = 90_000
 
@@ -76,14 +82,15 @@ def page(browser, address):
 
 def own_file(page, name: str, contents: bytes) -> None:
     """Choose a file of one's own as the design."""
-    page.get_by_text("a CSV of mine").click()
+    page.get_by_role("radio", name="a CSV of mine").click()
     file = {"name": name, "mimeType": "text/csv", "buffer": contents}
-    page.locator("input[type=file]").set_input_files(file)
+    # The sidebar is a copy of what the cell shows; the copy comes first and is the one in use.
+    page.locator("input[type=file]").first.set_input_files(file)
 
 
 def press(page, slider: str, key: str) -> None:
     """Move a slider by one step."""
-    thumb = page.locator(f'marimo-slider[data-label*="{slider}"] [role=slider]')
+    thumb = page.get_by_role("slider", name=slider)
     thumb.focus()
     page.keyboard.press(key)
 
