@@ -112,7 +112,7 @@ def test_a_slider_changes_the_plot_the_words_and_the_code(page):
     )
     assert page.locator(".predcp-summary ul").inner_text() != words
     page.wait_for_function(
-        "() => !document.querySelector('.codehilite').innerText.includes('scale=1.0')"
+        "() => document.querySelector('.codehilite').innerText.includes('scale=1.08,')"
     )
 
 

@@ -81,6 +81,7 @@ def _map(choices: Choices, colour: str, layers: list[tuple[str, Curves]]) -> Pan
         ylim,
         xlog=log,
         ylog=log,
+        legend_left=True,
     )
     for (name, curves), shade in zip(layers, _shades(colour, len(layers))):
         panel.line(curves.tau, curves.divergence, shade, label=name if len(layers) > 1 else "")
@@ -134,7 +135,8 @@ def _marginal(choices: Choices, colour: str, curves: Curves) -> Panel:
 
 def _shrinkage(colour: str, curves: Curves) -> Panel:
     x, density = np.asarray(curves.shrinkage), np.asarray(curves.profile)
-    top = min(_top(density), max(4.0, 2.5 * float(np.median(density))))
+    # Poles at the ends are cut; a bump between them is shown whole.
+    top = max(4.0, 1.12 * float(density[(x > 0.05) & (x < 0.95)].max()))
     panel = Panel(
         "Shrinkage: 1 is the reference, 0 is the data",
         "shrinkage 1 / (1 + τ)",

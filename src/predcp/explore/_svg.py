@@ -21,6 +21,7 @@ class Panel:
     - `title`, `xlabel`, `ylabel`: words.
     - `xlim`, `ylim`: ends of the axes, positive where an axis is logarithmic.
     - `xlog`, `ylog`: whether it is.
+    - `legend_left`: where a rising curve fills the right.
     - `size`: width and height in pixels.
     """
 
@@ -33,11 +34,13 @@ class Panel:
         ylim: tuple[float, float],
         xlog: bool = False,
         ylog: bool = False,
+        legend_left: bool = False,
         size: tuple[float, float] = (360.0, 262.0),
     ):
         self.title, self.xlabel, self.ylabel = title, xlabel, ylabel
         self.xlog, self.ylog = xlog, ylog
         self.xlim, self.ylim = _widened(xlim, xlog), _widened(ylim, ylog)
+        self.legend_left = legend_left
         self.width, self.height = size
         self._marks: list[str] = []
         self._legend: list[tuple[str, str, str]] = []
@@ -133,9 +136,12 @@ class Panel:
         for row, (words, colour, dash) in enumerate(self._legend):
             y = _TOP + 10 + 15 * row
             dashed = f' stroke-dasharray="{dash}"' if dash else ""
+            start, at, anchor = right - 22, right - 27, "end"
+            if self.legend_left:
+                start, at, anchor = _LEFT + 8, _LEFT + 31, "start"
             marks.append(
-                f'<path d="M{right - 22} {y}H{right - 4}" stroke="{colour}" stroke-width="2"{dashed}/>'
-                f'<text x="{right - 27}" y="{y + 3.5}" text-anchor="end" fill="{INK}" '
+                f'<path d="M{start} {y}h18" stroke="{colour}" stroke-width="2"{dashed}/>'
+                f'<text x="{at}" y="{y + 3.5}" text-anchor="{anchor}" fill="{INK}" '
                 f'font-size="10.5" paint-order="stroke" stroke="white" stroke-width="3">'
                 f"{escape(words)}</text>"
             )
