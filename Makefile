@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: test test-long demo bench bench-resnet bench-stan docs docs-serve lint clean help
+.PHONY: test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,10 @@ test: $(STAMP)  ## run the tests (about thirteen minutes on two cores)
 test-long: $(STAMP)  ## run the tests that take minutes each
 	XLA_FLAGS= $(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
+test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be installed; two minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
+	$(BIN)/python -m pytest -m browser tests/explore
+
 demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (two to three minutes)
 	$(BIN)/python -m predcp.demo
 
@@ -32,6 +36,10 @@ bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 
 bench-resnet: $(STAMP)  ## measure residual networks (a few minutes)
 	$(BIN)/python -m benchmarks.resnet
+
+bench-explore: $(STAMP)  ## measure how fast the explorer redraws; in Chromium too where there is one
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
+	$(BIN)/python -m benchmarks.explore
 
 bench-stan: $(STAMP)  ## compare with Stan (installs PyStan, needs a C++ compiler; hours)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[stan]"

@@ -1,6 +1,7 @@
-"""The command line: `predcp data|run|results|report|fit|predict|figures|demo`."""
+"""The command line: `predcp data|run|results|report|fit|predict|figures|explore|demo`."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import shlex
@@ -368,6 +369,23 @@ def figures_command(
                 print(json.dumps({"name": figure.name, "files": paths}), flush=True)
             else:
                 print("\n".join(paths), flush=True)
+
+
+@app.command("explore", epilog="Example: predcp explore --port 8000")
+def explore_command(
+    port: Annotated[int, typer.Option(min=1, help="Port, or the next free one.")] = 2718,
+    host: Annotated[
+        str, typer.Option(help="Address; any but this machine's own lets others in.")
+    ] = "127.0.0.1",
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Explore priors in the browser: charts, a summary in words, and the NumPyro code."""
+    with _errors():
+        if importlib.util.find_spec("marimo") is None:
+            _fail("the explorer needs an extra: pip install 'predcp[explore]'", UNAVAILABLE)
+        from predcp.explore import serve
+
+        serve(host, port, browser)
 
 
 @app.command("demo", epilog="Example: predcp demo")

@@ -1,0 +1,90 @@
+"""Serve the explorer to this machine's own browser, and to nobody else unless asked."""
+
+import socket
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost")
+_PORTS = 20
+_PAGE = Path(__file__).parent / "app.py"
+
+
+def serve(host: str = "127.0.0.1", port: int = 2718, browser: bool = True) -> None:
+    """Run the explorer until it is interrupted.
+
+    **Arguments**: the address to listen on; the port, or the next free one; whether to open a browser.
+    """
+    import uvicorn  # pyright: ignore[reportMissingImports]
+
+    local = host in LOCAL_HOSTS
+    if not local:
+        print(
+            f"predcp: warning: --host {host} lets other machines reach the explorer. It has no "
+            "password: whoever can connect can use it and upload files into its memory.",
+            file=sys.stderr,
+        )
+    port = free_port(host, port)
+    address = f"http://{host}:{port}"
+    print(f"predcp explore: {address} (Ctrl-C to stop)", flush=True)
+    if browser:
+        timer = threading.Timer(1.5, webbrowser.open, [address])
+        timer.daemon = True
+        timer.start()
+    threading.Thread(target=_prepare, daemon=True).start()
+    uvicorn.run(application(local), host=host, port=port, log_level="warning")
+
+
+def free_port(host: str, port: int) -> int:
+    """The port, or the first free one of the twenty after it."""
+    candidates = range(port, min(port + _PORTS, 65536))
+    if port < 1 or not candidates:
+        raise ValueError(f"port must be 1 to 65535, got {port}")
+    refused = ""
+    for candidate in candidates:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, candidate))
+            except OSError as error:
+                refused = str(error)
+                continue
+        return candidate
+    raise OSError(f"no free port from {port} to {candidates[-1]} on {host}: {refused}")
+
+
+def application(local: bool = True) -> Any:
+    """The page as an ASGI application, double precision switched on.
+
+    **Arguments**: whether to answer only to this machine's names, so that no other site's
+    page can reach it by a name of its own.
+    """
+    import jax
+    import marimo  # pyright: ignore[reportMissingImports]
+    from starlette.middleware.trustedhost import (  # pyright: ignore[reportMissingImports]
+        TrustedHostMiddleware,
+    )
+
+    from predcp.explore._page import STYLE
+
+    # The curves run from 1e-8 to poles and tails.
+    jax.config.update("jax_enable_x64", True)
+    pages = marimo.create_asgi_app(quiet=True, html_head=STYLE)
+    built = pages.with_app(path="", root=str(_PAGE)).build()
+    return TrustedHostMiddleware(built, allowed_hosts=list(LOCAL_HOSTS) if local else ["*"])
+
+
+def _prepare() -> None:
+    """Compile what the first moves will need, while the page loads."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    from predcp.explore._choices import COLUMNS, Choices
+    from predcp.explore._scene import scene
+
+    for model in ("linear", "logistic"):
+        scene(Choices(model))
+    for columns in COLUMNS:
+        scene(Choices(columns=columns))
