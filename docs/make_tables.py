@@ -5,6 +5,7 @@ pages are as the results have them.
 """
 
 import argparse
+import json
 import re
 import statistics
 import sys
@@ -19,6 +20,7 @@ from predcp.resnet import depth_table, layer_table
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
+BENCHMARKS = HERE.parent / "benchmarks" / "results"
 PAGES = ("table-1.md", "table-2.md")
 _BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _TABLE1_PRIORS = ("half-cauchy", "ecp", "predcp")
@@ -240,10 +242,35 @@ def depth(name: str, digits: int) -> str:
     return markdown(("data", "prior", *(f"{n} layers" for n in depths)), rows)
 
 
+def stan() -> str:
+    """Effective draws a second of every sampler, and how many times Stan's."""
+    rows = []
+    for path in sorted(BENCHMARKS.glob("stan*.json")):
+        results = json.loads(path.read_text(encoding="utf-8"))
+        settings = results["settings"]
+        length = f"{settings['chains']} x ({settings['warmup']} + {settings['draws']})"
+        for name, measured in results.items():
+            if "times_faster" not in measured:
+                continue
+            peer = measured["stan"]
+            for sampler, run in {**measured["ours"], "Stan": peer}.items():
+                row = [name.split()[0], sampler, length, f"{run['wall_seconds']:.0f}"]
+                for quantity in ("log_tau", "log_density"):
+                    rate = run[quantity]["effective_draws_a_wall_second"]
+                    times = rate / peer[quantity]["effective_draws_a_wall_second"]
+                    row += [f"{run[quantity]['r_hat']:.3f}", f"{rate:.2f}", f"{times:.1f}"]
+                rows.append(row)
+    titles = ["data", "sampler", "chains x (warm-up + draws)", "seconds"]
+    for quantity in ("log tau", "log density"):
+        titles += [f"{quantity}: R-hat", "effective draws a second", "times Stan's"]
+    return markdown(titles, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "mcmc": table1_mcmc,
     "pairs": table1_pairs,
     "vi": table1_vi,
+    "stan": stan,
     "exact-mae": lambda: table2("vi", "mae"),
     "exact-rmse": lambda: table2("vi", "rmse"),
     "exact-log-likelihood": lambda: table2("vi", "log_likelihood"),

@@ -18,6 +18,8 @@ plt.switch_backend("Agg")
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+# Their code takes a quarter of a minute or more; `make test-long` runs it.
+LONG = ("docs/errata.md", "docs/few-shot.md", "docs/resnet.md")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 _SNIPPET = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 _ELSEWHERE = re.compile(r"<!-- tested elsewhere: (\S+) -->")
@@ -94,7 +96,13 @@ def settings():
     plt.close("all")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def timed(page):
+    """A page, in the long tests if its code takes that long."""
+    name = page.relative_to(ROOT).as_posix()
+    return pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
+
+
+@pytest.mark.parametrize("page", map(timed, PAGES))
 def test_page_runs(page, settings, tmp_path, monkeypatch):
     elsewhere = _ELSEWHERE.match(page.read_text())
     if elsewhere is not None:

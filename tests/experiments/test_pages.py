@@ -23,7 +23,9 @@ def script_folder(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("page", ["run-your-own-comparison.md", "on-a-cluster.md"])
+@pytest.mark.parametrize(
+    "page", ["run-your-own-comparison.md", pytest.param("on-a-cluster.md", marks=pytest.mark.long)]
+)
 def test_page(page, tmp_path, script_folder):
     environment = {**os.environ, "PATH": f"{script_folder}{os.pathsep}{os.environ['PATH']}"}
     work = tmp_path / "work"

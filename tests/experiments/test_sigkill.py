@@ -52,7 +52,7 @@ def at_work(store: Store, process: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.long)])
 def test_kills_leave_the_store_of_an_undisturbed_run(kills, tmp_path, start_runner):
     count = 10 * kills
     run("grid", cells(count=count, sleep=SLEEP), tmp_path / "undisturbed")

@@ -202,6 +202,7 @@ def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_poo
     np.testing.assert_allclose(norms[2], norms[0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_other_ways_to_measure_kappa_run(network, settings, train_pool):
     changed = replace(settings, kappa_inputs="query", draws=3, truncate=True)
     trainer = Trainer(network, changed, RUNS[3:], train_pool)
@@ -220,6 +221,7 @@ def test_what_is_learnt_helps_new_classes(network, settings, train_pool, validat
     assert report.modules == ("conv1", "head") and "kept" in str(report)
 
 
+@pytest.mark.long
 def test_devices_share_the_work():
     """Over two devices, by runs and by tasks: the same result."""
     script = """
@@ -319,6 +321,7 @@ def test_priors_by_name(name):
     assert list(as_scale_prior("flat", modules="body").mask(("conv1", "head"))) == [1.0, 0.0]
 
 
+@pytest.mark.long
 def test_half_precision_trains_as_single_does():
     """Loss and meta-gradient in bfloat16 point where those in single precision do."""
     x = jax.random.normal(jax.random.key(1), (2, 3, 5, 4, 4, 2), jnp.float32)

@@ -211,7 +211,7 @@ def test_ranks_are_uniform(model, prior, design):
         assert stats.chisquare(counts).pvalue > 1e-3, (name, counts)
 
 
-@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("columns", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_estimators_take_it_by_name_or_as_an_object(columns):
     from predcp.linear import LinearRegression
 

@@ -206,6 +206,7 @@ def test_processes_give_what_one_process_gives():
     np.testing.assert_array_equal(again.values["theta"], far.values["theta"])
 
 
+@pytest.mark.long
 def test_a_lost_process_is_said_and_replaced():
     target = Target(normal, (MEAN,))
     sampler = Nuts(chains=2, warmup=20, draws=20, chunk=10, layout="processes")

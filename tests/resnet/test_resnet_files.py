@@ -16,6 +16,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_numbers(table, tmp_path):
     path = tmp_path / "m.safetensors"
     fitted = fit_file(table, "number", path, "resnet", "inverse-gamma", seed=1)

@@ -13,7 +13,7 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 import predcp
-from predcp.experiments import Cell, Store, run
+from predcp.experiments import EXPERIMENTS, Cell, Store, run
 from predcp.resnet import (
     Data,
     Model,
@@ -28,6 +28,8 @@ from predcp.resnet import (
     prior_functions,
     sample_posterior,
 )
+
+RESULTS = Path(__file__).parents[2] / "results"
 from predcp.resnet._fit import fit
 from predcp.resnet._predictive import predictor
 from predcp.resnet._rows import ROWS
@@ -158,6 +160,25 @@ def test_the_picture_of_prior_functions():
         prior_functions("normal", 2, np.zeros((2, 2)))
 
 
+def test_the_stored_depth_experiment_has_a_table_and_a_picture(tmp_path):
+    with pytest.raises(LookupError, match="no cells with a depth"):
+        depth_table(Store(tmp_path, "depth"))
+    with pytest.raises(LookupError, match="no residual networks"):
+        layer_table(Store(tmp_path, "depth"))
+    store = Store(RESULTS, "depth")
+    table = depth_table(store)
+    cells = EXPERIMENTS["depth"]()
+    assert set(table["layers"]) == {cell.settings["layers"] for cell in cells}
+    assert (table["splits"] == 10).all() and 10 * len(table) == len(cells)
+    assert (table["live_layers"] <= table["layers"]).all()
+    layers = layer_table(store)
+    # Four data sets, four priors, 2 + 5 + 10 + 25 layers.
+    assert len(layers) == 16 * 42 and layers["alive"].between(0.0, 1.0).all()
+    assert (layers["acting_scale"] > 0.0).all()
+    assert len(depth_picture(store).axes) == 8
+
+
+@pytest.mark.long
 def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
     settings = {"width": 4, "epochs": 1, "samples": 1, "prediction_samples": 4, "batch": 200}
     cells = [
@@ -167,10 +188,6 @@ def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
         for split in range(2)
     ]
     store = Store(tmp_path, "depth")
-    with pytest.raises(LookupError, match="no cells with a depth"):
-        depth_table(store)
-    with pytest.raises(LookupError, match="no residual networks"):
-        layer_table(store)
     run("depth", cells, tmp_path, engine="batch")
     table = depth_table(store)
     assert len(table) == 4 and set(table["layers"]) == {1, 2} and (table["splits"] == 2).all()
