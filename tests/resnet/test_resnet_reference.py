@@ -28,14 +28,13 @@ from predcp.resnet import (
     prior_functions,
     sample_posterior,
 )
-
-RESULTS = Path(__file__).parents[2] / "results"
 from predcp.resnet._fit import fit
 from predcp.resnet._predictive import predictor
 from predcp.resnet._rows import ROWS
 from predcp.resnet._training import Optimiser, seed_words
 
 plt.switch_backend("Agg")
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def curve(rows=25, seed=0):
