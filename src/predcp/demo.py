@@ -1,6 +1,6 @@
 """The main job: half-Cauchy against ECP against PredCP, on a table that needs no download.
 
-Run it with `make demo` or `predcp demo`: two to three minutes on two cores. It leaves a table, a picture
+Run it with `make demo` or `predcp demo`: about eighty seconds on two cores. It leaves a table, a picture
 and a report, and the store of results they were made from.
 """
 
