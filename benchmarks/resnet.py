@@ -7,6 +7,7 @@ Every figure is a ratio within one run, or a time with a bar of its own; machine
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from predcp.experiments import EXPERIMENTS, Silent, Store, run
 from predcp.experiments._environment import environment
 from predcp.resnet import Model, Network, Objective, as_scale_prior
 from predcp.resnet._rows import ROWS
@@ -130,6 +132,27 @@ def boston(epochs: int) -> dict[str, Any]:
     }
 
 
+def boston_cell() -> dict[str, Any] | None:
+    """The same split as a cell of Table 2 by the engine `pool`, which keeps a fit to one core.
+
+    The whole command: start of Python, data, compiling, 4500 epochs, predictions. None without data.
+    """
+    cell = next(
+        cell
+        for cell in EXPERIMENTS["table2"]()
+        if (cell.data, cell.prior, cell.inference, cell.split) == ("boston", "predcp", "vi", 0)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        tally = run("table2", [cell], folder, engine="pool", progress=Silent())
+        seconds = time.perf_counter() - started
+        if tally.failed:
+            return None
+        (record,) = Store(Path(folder), "table2").records().finished
+        training = record.convergence["training_seconds"]
+    return {"seconds": round(seconds, 1), "of_which_training": round(float(training or 0.0), 1)}
+
+
 def table(epochs: int, fits: int) -> dict[str, Any]:
     """A step of all fits of a data set in one program, and what the whole table would take."""
     found, whole = {}, 0.0
@@ -186,22 +209,28 @@ def main() -> None:
         # First, while its program is not compiled yet.
         split = boston(arguments.epochs)
         print(json.dumps(split), flush=True)
+        by_pool = boston_cell()
+        print(json.dumps(by_pool), flush=True)
         ratios = step_ratio(arguments.repeats)
         print(json.dumps(ratios), flush=True)
         growth = depth_growth((10, 25, 50, 100), max(3, arguments.repeats // 3))
         print(json.dumps(growth), flush=True)
-        figures = {
+        figures: dict[str, Any] = {
             "predcp_over_inverse_gamma": ratios["1 hidden layers above the first"]["ratio"],
             "depth_exponent": growth["exponent"],
-            "boston_4500_epochs_seconds": round(split["seconds"] * _EPOCHS / split["epochs"], 1),
+            "boston_4500_epochs_seconds": None if by_pool is None else by_pool["seconds"],
         }
         result = {
             "goals": GOALS,
             "figures": figures,
-            "met": {name: figures[name] <= goal for name, goal in GOALS.items()},
+            "met": {
+                name: None if figures[name] is None else figures[name] <= goal
+                for name, goal in GOALS.items()
+            },
             "step": ratios,
             "depth": growth,
-            "boston": split,
+            "boston_in_this_process": split,
+            "boston_by_the_pool": by_pool,
         }
         output = arguments.output or OUTPUT
     result |= {"environment": environment()}
