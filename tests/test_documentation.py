@@ -102,7 +102,7 @@ def timed(page):
     return pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
 
 
-@pytest.mark.parametrize("page", map(timed, PAGES))
+@pytest.mark.parametrize("page", [timed(page) for page in PAGES])
 def test_page_runs(page, settings, tmp_path, monkeypatch):
     elsewhere = _ELSEWHERE.match(page.read_text())
     if elsewhere is not None:

@@ -77,7 +77,8 @@ def _long(*values):
         "horseshoe",
         *_long("ecp", "inverse-gamma", "half-cauchy", "fixed-0.1", predcp.Exponential(1.0)),
     ],
-    ids=str,
+    # Not the address of an object: every worker must find the same names.
+    ids=lambda prior: prior if isinstance(prior, str) else type(prior).__name__,
 )
 def test_every_prior_finds_the_signal(prior):
     # Half-Cauchy rows follow the weights down unless those may learn something first.
