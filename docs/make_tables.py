@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 BENCHMARKS = HERE.parent / "benchmarks" / "results"
 PAGES = ("table-1.md", "table-2.md")
+# With spaces at which no line breaks.
+_PM = "\u00a0±\u00a0"
 _BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _TABLE1_PRIORS = ("half-cauchy", "ecp", "predcp")
 _TABLE2_PRIORS = ("fixed-0.1", "fixed-1", "inverse-gamma", "predcp")
@@ -72,13 +74,13 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def pm(values: Sequence[float], digits: int = 3) -> str:
     """Mean ± standard error."""
     mean, error = mean_and_error(values)
-    return f"{mean:.{digits}f} ± {error:.{digits}f}"
+    return f"{mean:.{digits}f}{_PM}{error:.{digits}f}"
 
 
 def printed(data: str, prior: str, inference: str, metric: str, experiment: str) -> str:
     """The paper's figure."""
     figure = paper_figures(experiment).get((data, prior, inference, metric))
-    return "" if figure is None else f"{figure.mean:.2f} ± {figure.error:.2f}"
+    return "" if figure is None else f"{figure.mean:.2f}{_PM}{figure.error:.2f}"
 
 
 def table1_mcmc() -> str:
@@ -236,7 +238,8 @@ def depth(name: str, digits: int) -> str:
     ):
         cells = {row["layers"]: row for row in group}
         texts = [
-            f"{cells[n][name]:.{digits}f} ± {cells[n][f'{name}_error']:.{digits}f}" for n in depths
+            f"{cells[n][name]:.{digits}f}{_PM}{cells[n][f'{name}_error']:.{digits}f}"
+            for n in depths
         ]
         rows.append((str(data), str(prior), *texts))
     return markdown(("data", "prior", *(f"{n} layers" for n in depths)), rows)
