@@ -50,7 +50,7 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $(DOCS_STAMP)
 
 docs: $(DOCS_STAMP)  ## build the documentation site into site/, strictly
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 docs-serve: $(DOCS_STAMP)  ## show the site on localhost:8000 while you write
 	$(BIN)/python -m mkdocs serve
