@@ -145,8 +145,8 @@ def fewshot_search() -> list[Cell]:
     """
     short: dict[str, Setting] = {
         "iterations": 6000,
-        "validate_every": 250,
-        "patience": 8,
+        "validate_every": 500,
+        "patience": 6,
         "tested": False,
     }
     strong = BETAS[:3]
