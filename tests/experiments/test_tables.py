@@ -18,7 +18,7 @@ COUNTS = {
     "depth": 4 * 4 * 4 * 10,
     "table3": 16 * 3,
     "table3-omniglot": 4 * 3,
-    "fewshot-search": 14 + 7 * 12,
+    "fewshot-search": 3 * 16,
     "appendix-fc100": 2 * 42,
     "appendix-mini-imagenet": 2 * 42,
 }

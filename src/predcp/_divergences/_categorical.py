@@ -101,7 +101,9 @@ def _top(logits: Array) -> Array:
 def _from_top(values: Array, top: Array) -> Array:
     """Values less that of the top class, which is exactly 0 however a compiler rounds the rest."""
     own = jnp.arange(values.shape[-1]) == top
-    return jnp.where(own, 0.0, values - jnp.take_along_axis(values, top, axis=-1))
+    # A sum of one term, not a look-up: the derivative of a look-up scatters, which a GPU does slowly.
+    largest = jnp.sum(jnp.where(own, values, 0.0), axis=-1, keepdims=True)
+    return jnp.where(own, 0.0, values - largest)
 
 
 def _log_softmax(from_top: Array) -> Array:

@@ -140,31 +140,31 @@ def table3_omniglot() -> list[Cell]:
 def fewshot_search() -> list[Cell]:
     """Which PredCP does not over-fit? FC100 1-shot, one seed, validation classes only.
 
-    Every `pi` and weight; with and without the prior's gradient in what tasks share; the body alone;
-    several draws; kappa on queries.
+    Every `pi`; as the density of tau (the paper's) and of log tau; with and without the prior's
+    gradient in what tasks share; and inner steps of .01 (the paper's, from scales of 1), .1 and .5,
+    which move theta as far from smaller scales, where a module's noise does not drown its weights.
     """
-    short: dict[str, Setting] = {
-        "iterations": 6000,
-        "validate_every": 500,
-        "patience": 6,
-        "tested": False,
-    }
-    strong = BETAS[:3]
-    predcp = [f"predcp-{pi}-{beta}" for pi, beta in product(HYPERPRIORS, strong)]
-    shrinkage = [f"shrinkage-{pi}-{beta}" for pi, beta in product(HYPERPRIORS, strong)]
-    variants: list[tuple[list[str], dict[str, Setting]]] = [
-        (["maml", "flat", *shrinkage], {}),
-        (predcp, {}),
-        (predcp, {"into_shared": False}),
-        (predcp, {"into_shared": False, "modules": "body"}),
-        (predcp, {"clip": 10.0}),
-        (predcp, {"complexity_draws": 4}),
-        (predcp, {"complexity_draws": 4, "into_shared": False}),
-        (predcp, {"kappa_inputs": "query", "into_shared": False}),
+    kept_out: dict[str, Setting] = {"into_shared": False}
+    of_log: dict[str, Setting] = {"measure": "log"}
+    variants: list[tuple[float, list[str], dict[str, Setting]]] = [
+        (0.01, ["maml", "flat"], {}),
+        (0.01, _with_every_pi("shrinkage", "1e-2"), {}),
+        (0.01, _with_every_pi("predcp", "1e-2", "1e-3"), {}),
+        (0.01, ["predcp-log-cauchy-1e-1", "predcp-half-cauchy-1e-1"], of_log),
     ]
+    for rate in (0.1, 0.5):
+        variants += [
+            (rate, ["flat"], {}),
+            (rate, _with_every_pi("predcp", "1e-2"), {}),
+            (rate, ["predcp-log-cauchy-1e-1", "predcp-half-cauchy-1e-1"], kept_out),
+            (rate, _with_every_pi("predcp", "1e-1"), of_log),
+            (rate, _with_every_pi("predcp", "1e-2")[:3], of_log),
+            (rate, ["predcp-half-cauchy-1e-1", "predcp-exponential-1e-1"], of_log | kept_out),
+        ]
+    short: dict[str, Setting] = {"iterations": 5000, "tested": False}
     return [
-        _few_shot("fc100", 1, prior, changes={**short, **changes})
-        for priors, changes in variants
+        _few_shot("fc100", 1, prior, changes={**short, **_inner(rate), **changes})
+        for rate, priors, changes in variants
         for prior in priors
     ]
 
@@ -198,11 +198,17 @@ def _complexity_draws(data: str, prior: str) -> dict[str, Setting]:
     return {"complexity_draws": 1 if data == "allaml" else 10}
 
 
+def _with_every_pi(kind: str, *betas: str) -> list[str]:
+    return [f"{kind}-{pi}-{beta}" for pi, beta in product(HYPERPRIORS, betas)]
+
+
+def _inner(rate: float) -> dict[str, Setting]:
+    """An inner rate, and the scale from which it moves theta as far as MAML's .01 does."""
+    return {"inner_rate": rate, "initial_scale": round((0.01 / rate) ** 0.5, 4)}
+
+
 def _appendix(data: str) -> list[Cell]:
-    grid = [
-        f"{kind}-{hyperprior}-{beta}"
-        for kind, hyperprior, beta in product(("predcp", "shrinkage"), HYPERPRIORS, BETAS)
-    ]
+    grid = _with_every_pi("predcp", *BETAS) + _with_every_pi("shrinkage", *BETAS)
     return [
         _few_shot(data, shots, prior) for shots, prior in product((1, 5), ("maml", "flat", *grid))
     ]

@@ -1,11 +1,13 @@
 """kappa of every module in one pass: `ModularComplexity` for a chain of modules, made to be fast.
 
 The map is the core's, module by module; the tests hold the two against each other. What differs is
-the work: hidden states below a module are those of phi and are computed once, all modules travel
-through the rest of the network side by side, and one forward derivative serves them all.
+the work: hidden states below a module are those of phi and are computed once; all modules travel
+through the rest of the network side by side, with their velocities, in one product with phi's weights;
+and the weights' own displacement costs one product with the noise.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -62,15 +64,11 @@ def module_kappa(
     """
     count = jax.tree.leaves(draws)[0].shape[0]
 
-    def predictions(log_tau: Array) -> Array:
-        return _staged(network, theta, shared, jnp.exp(0.5 * log_tau), x, draws)
-
-    log_tau = 2.0 * log_sigma
-    moved, speed = jax.jvp(predictions, (log_tau,), (jnp.ones_like(log_tau),))
+    moved, speed = _staged(network, theta, shared, jnp.exp(log_sigma), x, draws)
     shape = (len(network.module_names), count, *moved.shape[1:])
     reference = moved[0]
     difference = (moved[1:] - reference).reshape(shape)
-    speed = speed[1:].reshape(shape)
+    speed = speed.reshape(shape)
     # Predictions move as sigma near phi, so twice their speed in log tau is the step itself: exact
     # to first order, and with all its digits where the difference of two passes has lost them.
     linear = 2.0 * speed
@@ -84,7 +82,7 @@ def module_kappa(
     log_supremum = None
     if supremum:
         far = jnp.full_like(log_sigma, _FAR)
-        ends = _staged(network, theta, shared, far, x, draws)
+        ends, _ = _staged(network, theta, shared, far, x, draws)
         gap = (ends[1:] - ends[0]).reshape(shape)
         log_supremum = _divergence(reference, gap, gap)[0]
     return ModuleKappa(log_kappa, log_elasticity, log_supremum)
@@ -97,26 +95,35 @@ def _staged(
     sigma: Float[Array, " modules"],
     x: Array,
     draws: Modules,
-) -> Float[Array, "copies n ways"]:
-    """Logits at phi, then with each module moved in turn by each draw."""
+) -> tuple[Float[Array, "copies n ways"], Float[Array, "moved n ways"]]:
+    """Logits at phi, then with each module moved in turn by each draw; and d / d log tau of the latter."""
     h = x[None]
-    for index, name in enumerate(network.module_names):
-        own, affine = theta[name], shared.get(name, {})
-        step = draws[name]
-        count = jax.tree.leaves(step)[0].shape[0]
-        before = h.shape[0]
+    velocity = h[:0]
+    for name, own_sigma in zip(network.module_names, sigma):
+        own, noise = theta[name], draws[name]
+        copies = h.shape[0]
+        both = jnp.concatenate([h, velocity])
+        features = network.features(name, both.reshape(-1, *both.shape[2:]))
+        features = features.reshape(*both.shape[:2], *features.shape[1:])
+        product = network.product(name, own["weight"], features)
+        still, carried = product[:copies] + own["bias"].astype(product.dtype), product[copies:]
+        # phi's product is known; the displacement's is linear in sigma, half of it per log tau.
+        displaced = partial(_displacement, network, name, features[0])
+        step = jax.vmap(displaced)(noise) * own_sigma.astype(product.dtype)
+        z = jnp.concatenate([still, still[:1] + step])
+        speed = jnp.concatenate([jnp.zeros_like(still[:1]), carried, 0.5 * step])
+        passed = jax.vmap(partial(network.outgoing, name, shared.get(name, {})))
+        h, along = jax.jvp(passed, (z,), (speed,))
+        velocity = along[1:]
+    return h.astype(sigma.dtype), velocity.astype(sigma.dtype)
 
-        def weights(value: Array, noise: Array, index=index, before=before) -> Array:
-            still = jnp.broadcast_to(value, (before, *value.shape))
-            return jnp.concatenate([still, value + sigma[index] * noise])
 
-        # The states at phi go on as they are, and once more for each draw of this module.
-        h = jnp.concatenate([h, jnp.broadcast_to(h[:1], (count, *h.shape[1:]))])
-        passing = jax.tree.map(weights, own, step)
-        h = jax.vmap(lambda own, h, name=name, affine=affine: network.block(name, own, affine, h))(
-            passing, h
-        )
-    return h.astype(sigma.dtype)
+def _displacement(
+    network: Network, name: str, features: Float[Array, "n ... k"], noise: dict[str, Array]
+) -> Float[Array, "n ... o"]:
+    """What one draw of a module's noise adds to its product, before its scale."""
+    product = network.product(name, noise["weight"], features)
+    return product + noise["bias"].astype(product.dtype)
 
 
 def _divergence(reference: Array, shift: Array, speed: Array) -> tuple[Array, Array]:

@@ -45,11 +45,32 @@ class Network(eqx.Module):
         """What the first module needs of the inputs and no parameter changes: done once a task."""
         return x
 
+    def features(self, name: str, h: Float[Array, "n ..."]) -> Float[Array, "n ... k"]:
+        """What a module's weights multiply, of prepared inputs or hidden states; linear in them."""
+        raise NotImplementedError
+
+    def product(
+        self, name: str, weight: Float[Array, "k o"], features: Float[Array, "n ... k"]
+    ) -> Float[Array, "n ... o"]:
+        """Features times a module's weights, in the precision that module has."""
+        if name != HEAD:
+            return product(features, weight, self.precision)
+        # The head is tiny, and its logits decide: it stays in single precision.
+        exact = "default" if self.precision == "bfloat16" else self.precision
+        return product(features.astype(weight.dtype), weight, exact)
+
+    def outgoing(
+        self, name: str, shared: dict[str, Array], z: Float[Array, "n ... o"]
+    ) -> Float[Array, "n ..."]:
+        """What a module passes on, of the product and its bias: pooled, rectified, normalised."""
+        raise NotImplementedError
+
     def block(
         self, name: str, own: dict[str, Array], shared: dict[str, Array], h: Array
     ) -> Float[Array, "n ..."]:
         """Pass prepared inputs or hidden states through one module."""
-        raise NotImplementedError
+        z = self.product(name, own["weight"], self.features(name, h))
+        return self.outgoing(name, shared, z + own["bias"].astype(z.dtype))
 
     def logits(self, theta: Modules, shared: Modules, prepared: Array) -> Float[Array, "n ways"]:
         """Scores of the classes of a task."""
@@ -142,16 +163,17 @@ class ConvNet(Network):
     def prepare(self, x: Float[Array, "n h w c"]) -> Float[Array, "n i j k"]:
         return patches(x, self.stride)
 
-    def block(self, name, own, shared, h):
+    def features(self, name, h):
         if name == HEAD:
-            flat = h.mean((1, 2)) if self.average else h.reshape(h.shape[0], -1)
-            return _dense(own, flat.astype(own["weight"].dtype), _exact(self.precision))
-        if name != self.module_names[0]:
-            h = patches(h, self.stride)
-        h = _dense(own, h, self.precision)
-        if self.pool:
-            h = max_pool(h)
-        return _normalised(jax.nn.relu(h), shared, self.normalisation)
+            return h.mean((1, 2)) if self.average else h.reshape(h.shape[0], -1)
+        # The first module's are prepared: they are the same at every step.
+        return h if name == self.module_names[0] else patches(h, self.stride)
+
+    def outgoing(self, name, shared, z):
+        if name == HEAD:
+            return z
+        pooled = max_pool(z) if self.pool else z
+        return _normalised(jax.nn.relu(pooled), shared, self.normalisation)
 
 
 class DenseNet(Network):
@@ -192,11 +214,13 @@ class DenseNet(Network):
     def prepare(self, x: Float[Array, "n ..."]) -> Float[Array, "n d"]:
         return x.reshape(x.shape[0], -1)
 
-    def block(self, name, own, shared, h):
+    def features(self, name, h):
+        return h
+
+    def outgoing(self, name, shared, z):
         if name == HEAD:
-            return _dense(own, h.astype(own["weight"].dtype), _exact(self.precision))
-        h = jax.nn.relu(_dense(own, h, self.precision))
-        return _normalised(h, shared, self.normalisation)
+            return z
+        return _normalised(jax.nn.relu(z), shared, self.normalisation)
 
 
 def paper_network(data: str, ways: int = 5, **changes: Any) -> ConvNet:
@@ -240,11 +264,6 @@ def _check_count(name: str, value: int) -> None:
         raise ValueError(f"{name} must be at least 1, got {value}")
 
 
-def _exact(precision: Precision) -> Precision:
-    """The head is tiny, and its logits decide: it stays in single precision."""
-    return "default" if precision == "bfloat16" else precision
-
-
 def _linear(key: Array, incoming: int, outgoing: int, gain: float) -> dict[str, Array]:
     kind = jnp.result_type(float)
     weight = jax.random.normal(key, (incoming, outgoing), kind) * jnp.sqrt(gain / incoming)
@@ -256,11 +275,6 @@ def _affine(normalisation: str, name: str, width: int) -> Modules:
     if normalisation == "none":
         return {}
     return {name: {"scale": jnp.ones(width, kind), "shift": jnp.zeros(width, kind)}}
-
-
-def _dense(own: dict[str, Array], h: Array, precision: Precision) -> Array:
-    out = product(h, own["weight"], precision)
-    return out + own["bias"].astype(out.dtype)
 
 
 def _normalised(h: Array, shared: dict[str, Array], normalisation: str) -> Array:
