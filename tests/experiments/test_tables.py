@@ -18,7 +18,8 @@ COUNTS = {
     "depth": 4 * 4 * 4 * 10,
     "table3": 16 * 3,
     "table3-omniglot": 4 * 3,
-    "fewshot-search": 3 * 16,
+    "table3-candidates": 7 * 3,
+    "fewshot-search": 3 * 16 + 8,
     "appendix-fc100": 2 * 42,
     "appendix-mini-imagenet": 2 * 42,
 }

@@ -30,7 +30,7 @@ from predcp.fewshot import (
 from predcp.fewshot import _fit as fit_module
 from predcp.fewshot import _train as train_module
 from predcp.fewshot._objective import outer_loss
-from predcp.fewshot._priors import run_values
+from predcp.fewshot._priors import Present, run_values
 
 PRIORS = ("maml", "flat", "shrinkage-gem-1e-1", "predcp-exponential-1e-1")
 RUNS = [Run(as_scale_prior(prior), 3) for prior in PRIORS]
@@ -325,7 +325,8 @@ def test_priors_by_name(name):
 def test_half_precision_trains_as_single_does():
     """Loss and meta-gradient in bfloat16 point where those in single precision do."""
     x = jax.random.normal(jax.random.key(1), (2, 3, 5, 4, 4, 2), jnp.float32)
-    run, densities = run_values([as_scale_prior("predcp-exponential-1e-2")], ("conv1", "head"))
+    prior = as_scale_prior("predcp-exponential-1e-2")
+    run, densities = run_values([prior], ("conv1", "head"))
     run = jax.tree.map(lambda leaf: leaf[0].astype(jnp.float32), run)._replace(pi=0)
     task = Settings(ways=3, queries=4, meta_batch=2, inner_steps=2, inner_rate=0.1, unroll=False)
     found = {}
@@ -337,8 +338,8 @@ def test_half_precision_trains_as_single_does():
         )
 
         def loss(meta, network=network):
-            kinds = frozenset({"predcp"})
-            return outer_loss(meta, network, task, densities, kinds, run, x, jax.random.key(2))[0]
+            present = Present.among([prior])
+            return outer_loss(meta, network, task, densities, present, run, x, jax.random.key(2))[0]
 
         value, slope = jax.jit(jax.value_and_grad(loss))(meta)
         assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(slope))

@@ -7,7 +7,7 @@ import pytest
 
 from predcp.fewshot import ConvNet, Meta, Settings, as_scale_prior
 from predcp.fewshot._objective import outer_loss
-from predcp.fewshot._priors import run_values
+from predcp.fewshot._priors import Present, run_values
 
 torch = pytest.importorskip("torch")
 
@@ -44,7 +44,14 @@ def test_loss_and_gradient_are_pytorchs(loss_of):
 
     def ours(meta):
         return outer_loss(
-            meta, NETWORK, SETTINGS, densities, frozenset({"maml"}), run, x, jax.random.key(2)
+            meta,
+            NETWORK,
+            SETTINGS,
+            densities,
+            Present.among([as_scale_prior("maml")]),
+            run,
+            x,
+            jax.random.key(2),
         )[0]
 
     loss, slope = jax.jit(jax.value_and_grad(ours))(meta)

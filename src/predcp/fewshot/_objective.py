@@ -11,7 +11,7 @@ from predcp._divergence_priors import DivergencePrior
 from predcp.fewshot._adapt import adapted, cross_entropy
 from predcp.fewshot._complexity import module_draws, module_kappa
 from predcp.fewshot._networks import Modules, Network
-from predcp.fewshot._priors import RunValues, chosen_log_density, chosen_log_mass
+from predcp.fewshot._priors import Present, RunValues, chosen_log_density, chosen_log_mass
 from predcp.fewshot._settings import Settings
 
 
@@ -68,14 +68,14 @@ def outer_loss(
     network: Network,
     settings: Settings,
     densities: Sequence[DivergencePrior],
-    kinds: frozenset[str],
+    present: Present,
     run: RunValues,
     x: Float[Array, "tasks ways each ..."],
     key: Key[Array, ""],
 ) -> tuple[Float[Array, ""], tuple[Array, Array]]:
     """Mean cross-entropy of the queries less `beta log p(tau)`; and the former, and accuracy.
 
-    **Arguments**: `kinds`, the kinds of prior among the runs of this program; `key`, of the draws.
+    **Arguments**: what is `present` among the runs of this program; `key`, of the draws.
     """
     support, query = jax.vmap(lambda task: split_task(task, settings.shots))(x)
     support, query = jax.vmap(network.prepare)(support), jax.vmap(network.prepare)(query)
@@ -100,11 +100,11 @@ def outer_loss(
     total = loss
     inputs = support if settings.kappa_inputs == "support" else query
     inputs = inputs.reshape(-1, *inputs.shape[2:])
-    if "shrinkage" in kinds:
+    if "shrinkage" in present.kinds:
         total = total - run.shrinkage * shrinkage_log_density(densities, run, meta.log_sigma)
-    if "predcp" in kinds:
+    if "predcp" in present.kinds:
         total = total - run.predcp * predcp_log_density(
-            densities, run, network, settings, meta, inputs, key
+            densities, run, network, settings, meta, inputs, key, present.kept
         )
     return total, (loss, accuracy)
 
@@ -125,17 +125,21 @@ def predcp_log_density(
     meta: Meta,
     inputs: Float[Array, "n ..."],
     key: Key[Array, ""],
+    kept: bool = True,
 ) -> Float[Array, ""]:
     """`sum_m log pi(kappa_m) + log |d kappa_m / d tau_m|` (algorithm 3 of the paper).
 
-    **Arguments**: `inputs`, prepared, of all tasks of the iteration.
+    **Arguments**: `inputs`, prepared, of all tasks of the iteration; `kept`, whether the run may keep the
+    prior's gradient from phi.
     """
 
     def gate(leaf: Array) -> Array:
         # Data decide whether the prior's gradient reaches phi, so that runs can share a program.
         return leaf - run.kept * (leaf - jax.lax.stop_gradient(leaf))
 
-    theta, shared = jax.tree.map(gate, (meta.theta, meta.shared))
+    theta, shared = meta.theta, meta.shared
+    if kept:
+        theta, shared = jax.tree.map(gate, (theta, shared))
     draws = module_draws(key, meta.theta, settings.draws)
     found = module_kappa(
         network, theta, shared, meta.log_sigma, inputs, draws, supremum=settings.truncate

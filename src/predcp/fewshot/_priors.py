@@ -150,6 +150,26 @@ def as_scale_prior(prior: Any, **changes: Any) -> ScalePrior:
     )
 
 
+class Present(NamedTuple):
+    """What there is among the runs of a program; the rest is not computed.
+
+    **Arguments**: the `kinds` of prior; whether any is `kept` from phi, or `clips` its gradients.
+    """
+
+    kinds: frozenset[str]
+    kept: bool
+    clips: bool
+
+    @classmethod
+    def among(cls, priors: Sequence[ScalePrior]) -> "Present":
+        """What these priors need."""
+        return cls(
+            frozenset(prior.kind for prior in priors),
+            any(not prior.into_shared for prior in priors),
+            any(prior.clip is not None for prior in priors),
+        )
+
+
 class RunValues(NamedTuple):
     """What tells runs of one program apart, as data: each array may have a leading axis of runs.
 

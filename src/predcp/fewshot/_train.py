@@ -14,7 +14,7 @@ from predcp.fewshot._complexity import module_draws, module_kappa
 from predcp.fewshot._episodes import STREAMS, Pool, task_key
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta, outer_loss
-from predcp.fewshot._priors import ScalePrior, run_values
+from predcp.fewshot._priors import Present, ScalePrior, run_values
 from predcp.fewshot._scores import Scores, score_tasks
 from predcp.fewshot._settings import Settings
 
@@ -75,9 +75,9 @@ class Trainer:
             validation.require(*sizes, "the validation data")
         self.network, self.settings, self.runs = network, settings, tuple(runs)
         self.train, self.validation = train, validation
-        self._kinds = frozenset(run.prior.kind for run in runs)
-        self._clips = any(run.prior.clip is not None for run in runs)
-        self.values, self.densities = run_values([run.prior for run in runs], network.module_names)
+        priors = [run.prior for run in runs]
+        self.present = Present.among(priors)
+        self.values, self.densities = run_values(priors, network.module_names)
         self.seeds = jnp.asarray([run.seed for run in runs], jnp.uint32)
         self._place(devices)
 
@@ -138,8 +138,7 @@ class Trainer:
             self.train,
             state,
             length,
-            self._kinds,
-            self._clips,
+            self.present,
             self._of_tasks,
         )
 
@@ -202,14 +201,11 @@ def _start(network, settings, values, seeds, example_shape) -> State:
     )
 
 
-@partial(jax.jit, static_argnames=("settings", "length", "kinds", "clips", "of_tasks"))
-def _advance(
-    network, settings, densities, values, seeds, train, state, length, kinds, clips, of_tasks
-):
+@partial(jax.jit, static_argnames=("settings", "length", "present", "of_tasks"))
+def _advance(network, settings, densities, values, seeds, train, state, length, present, of_tasks):
     """`length` iterations of every run.
 
-    **Arguments**: `kinds` of prior among the runs, `clips` whether any limits its gradients, `of_tasks`
-    the sharding of drawn tasks: what is not there is not computed.
+    **Arguments**: what is `present` among the runs; `of_tasks`, the sharding of drawn tasks.
     """
     each = settings.shots + settings.queries
     numbers = state.iteration + jnp.arange(length)
@@ -234,10 +230,10 @@ def _advance(
     def step(meta, memory, run, rows, key):
         x = train.standardised(rows)
         (_, told), slope = jax.value_and_grad(outer_loss, has_aux=True)(
-            meta, network, settings, densities, kinds, run, x, key
+            meta, network, settings, densities, present, run, x, key
         )
         slope = slope._replace(log_sigma=slope.log_sigma * run.trainable)
-        if clips:
+        if present.clips:
             square = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(slope))
             shrink = jnp.minimum(1.0, run.clip / jnp.sqrt(square))
             slope = jax.tree.map(lambda leaf: leaf * shrink, slope)
