@@ -27,6 +27,23 @@ if jax.__version_info__ >= (0, 10):
 os.environ.setdefault("XLA_FLAGS", _flags)
 
 
+_MAPS = "/proc/self/maps"
+# Linux allows a process 65,530 pieces of memory by default, and ends it at one more.
+_MOST_MAPS = 30_000
+_done = 0
+
+
+def pytest_runtest_teardown(item):
+    """Compiled programs are pieces of memory each: forget them before there are too many."""
+    global _done
+    _done += 1
+    if _done % 20 or not os.path.exists(_MAPS):
+        return
+    with open(_MAPS, "rb") as maps:
+        if sum(1 for _ in maps) > _MOST_MAPS:
+            jax.clear_caches()
+
+
 def pytest_collection_finish(session):
     """Tracing makes objects by the million; let the collector leave what is here for good alone."""
     gc.collect()

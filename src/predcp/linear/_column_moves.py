@@ -3,6 +3,9 @@
 With more columns than rows many columns can carry the same signal, and the posterior has a mode
 for each choice. Trading the local scales of two such columns jumps from one to the other; the
 prior of the local scales does not see it, and the coefficients follow as they please.
+
+The design lies `across` here, one column a row: a look at a few columns of a matrix of many rows
+would make a compiler turn it on its side again and again.
 """
 
 from collections.abc import Callable
@@ -52,33 +55,37 @@ class Partners(NamedTuple):
 def exchanged_scales(
     key: Array,
     local_scales: Float[Array, " columns"],
+    gram: Float[Array, "rows rows"],
     inverse: Float[Array, "rows rows"],
-    design: Float[Array, "rows columns"],
+    across: Float[Array, "columns rows"],
+    root: Float[Array, " rows"],
     response: Float[Array, " rows"],
     tau: Array,
     partners: Partners,
     proposals: int,
-) -> tuple[Float[Array, " columns"], Array]:
-    """Local scales after so many proposals to trade, and the fraction accepted.
+) -> tuple[Float[Array, " columns"], Float[Array, "rows rows"], Array]:
+    """Local scales after so many proposals to trade, their Gram matrix, and the fraction accepted.
 
     The first column is that of a random rank among the largest scales, and has the same rank at
     its new place, so that its probability cancels; the partner's, by correlation, does not.
     All proposals are one transition many times over, so that together they are reversible too.
 
-    **Arguments**: `design` and `response`, rows times the root of their weights W; `inverse`,
-    of `I + W^1/2 X (tau Lambda)^2 X^T W^1/2 + ...`.
+    **Arguments**: `across`, the design on its side; `gram`, `X Lambda^2 X^T`; `root`, of the weights W;
+    `response`, times that root; `inverse`, of `I + W^1/2 X (tau Lambda)^2 X^T W^1/2 + ...`.
     """
     kind = local_scales.dtype
 
     def propose(carry, chance):
-        scales, largest, inverse, accepted = carry
-        rank, pair, _, log_ways = _proposed_pair(chance, largest, design, partners)
+        scales, gram, largest, inverse, accepted = carry
+        rank, pair, _, log_ways = _proposed_pair(chance, largest, across, partners)
         before = scales[pair]
         after = before[::-1]
-        u = design[:, pair]
+        plain = across[pair].T
+        u = root[:, None] * plain
         v = inverse @ u
         # The determinant lemma and Woodbury's formula, for two columns.
-        change = tau**2 * (after**2 - before**2)
+        grown = after**2 - before**2
+        change = tau**2 * grown
         small = jnp.eye(2, dtype=kind) + change[:, None] * (u.T @ v)
         determinant = small[0, 0] * small[1, 1] - small[0, 1] * small[1, 0]
         swapped = jnp.array([[1.0, -1.0], [-1.0, 1.0]], kind) * small[::-1, ::-1].T
@@ -89,14 +96,15 @@ def exchanged_scales(
         accept = chance.log_uniform < log_ratio
         scales = scales.at[pair].set(jnp.where(accept, after, before))
         inverse = inverse - jnp.where(accept, v @ core @ v.T, 0.0)
+        gram = gram + jnp.where(accept, (plain * grown) @ plain.T, 0.0)
         largest = jnp.where(accept, _followed(largest, rank, pair), largest)
-        return (scales, largest, inverse, accepted + accept), None
+        return (scales, gram, largest, inverse, accepted + accept), None
 
     _, largest = jax.lax.top_k(local_scales, min(_LARGEST, local_scales.size))
-    start = (local_scales, largest, inverse, jnp.zeros((), kind))
+    start = (local_scales, gram, largest, inverse, jnp.zeros((), kind))
     chances = _Chance.draw(key, proposals, largest.size, partners)
-    (scales, _, _, accepted), _ = jax.lax.scan(propose, start, chances)
-    return scales, accepted / proposals
+    (scales, gram, _, _, accepted), _ = jax.lax.scan(propose, start, chances)
+    return scales, gram, accepted / proposals
 
 
 class Columns(NamedTuple):
@@ -117,7 +125,7 @@ LogLikelihood = Callable[[Float[Array, " rows"]], Array]
 def renewed_columns(
     key: Array,
     columns: Columns,
-    design: Float[Array, "rows columns"],
+    across: Float[Array, "columns rows"],
     log_likelihood: LogLikelihood,
     proposals: int,
 ) -> tuple[Columns, Array]:
@@ -135,7 +143,7 @@ def renewed_columns(
         index = (place + jnp.arange(length)) % count
         before, start = columns.local_scales[index], columns.direction[index]
         moved = start * (after / before)
-        fit = columns.fit + design[:, index] @ (moved - start)
+        fit = columns.fit + (moved - start) @ across[index]
         log_ratio = log_likelihood(fit) - log_likelihood(columns.fit)
         accept = log_uniform < log_ratio
         columns = Columns(
@@ -159,7 +167,7 @@ def renewed_columns(
 def exchanged_columns(
     key: Array,
     columns: Columns,
-    design: Float[Array, "rows columns"],
+    across: Float[Array, "columns rows"],
     partners: Partners,
     log_likelihood: LogLikelihood,
     proposals: int,
@@ -173,10 +181,10 @@ def exchanged_columns(
 
     def propose(carry, chance):
         columns, largest, accepted = carry
-        rank, pair, sign, log_ratio = _proposed_pair(chance, largest, design, partners)
+        rank, pair, sign, log_ratio = _proposed_pair(chance, largest, across, partners)
         scales, start = columns.local_scales[pair], columns.direction[pair]
         moved = sign * start[::-1]
-        fit = columns.fit + design[:, pair] @ (moved - start)
+        fit = columns.fit + (moved - start) @ across[pair]
         log_ratio = log_ratio + log_likelihood(fit) - log_likelihood(columns.fit)
         accept = chance.log_uniform < log_ratio
         columns = Columns(
@@ -213,7 +221,7 @@ class _Chance(NamedTuple):
 
 
 def _proposed_pair(
-    chance: _Chance, largest: Array, design: Array, partners: Partners
+    chance: _Chance, largest: Array, across: Array, partners: Partners
 ) -> tuple[Array, Array, Array, Array]:
     """A rank, its column and a partner, the sign of their correlation, the log ratio of ways."""
     rank, first = chance.rank, largest[chance.rank]
@@ -222,8 +230,8 @@ def _proposed_pair(
     there = partners.log_probability[first, slot]
     home = partners.columns[second] == first
     back = jnp.max(jnp.where(home, partners.log_probability[second], -jnp.inf))
-    sign = jnp.where(design[:, first] @ design[:, second] < 0.0, -1.0, 1.0)
-    return rank, jnp.stack([first, second]), sign.astype(design.dtype), back - there
+    sign = jnp.where(across[first] @ across[second] < 0.0, -1.0, 1.0)
+    return rank, jnp.stack([first, second]), sign.astype(across.dtype), back - there
 
 
 def _followed(largest: Array, rank: Array, pair: Array) -> Array:

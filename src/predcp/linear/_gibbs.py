@@ -49,7 +49,8 @@ class Gibbs(ChainSampler):
             state, partners = carry
             # One column has none to trade with.
             exchanges = self.exchanges if data[0].shape[1] > 1 else 0
-            sweep = Sweep(model, data, partners, exchanges, self.paths)
+            across = data[0].T
+            sweep = Sweep(model, data, across, partners, exchanges, self.paths)
 
             def one(state: GibbsState, _: None):
                 state, figures = sweep(state)

@@ -63,10 +63,14 @@ class Rows(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """`sweep(state)` is the next state, and how its proposals went."""
+    """`sweep(state)` is the next state, and how its proposals went.
+
+    **Arguments**: `across`, the design on its side; the others as `Gibbs` has them.
+    """
 
     model: GibbsModel
     data: tuple[Any, ...]
+    across: Float[Array, "columns rows"]
     partners: Partners
     exchanges: int
     paths: int
@@ -133,18 +137,21 @@ class Sweep(NamedTuple):
         key_moves, key_accept = jax.random.split(key)
         eye = jnp.eye(rows.root.size, dtype=x.dtype)
         inverse = cho_solve((rows.factor(state.log_tau), True), eye)
-        moved, accepted = exchanged_scales(
+        moved, gram, accepted = exchanged_scales(
             key_moves,
             state.local_scales,
+            rows.gram,
             inverse,
-            rows.root[:, None] * x,
+            self.across,
+            rows.root,
             rows.root * rows.response,
             jnp.exp(state.log_tau),
             self.partners,
             self.exchanges,
         )
         scales, accept = self._answered(key_accept, state, moved)
-        return state._replace(local_scales=scales), _gram(x, scales), accepted * accept
+        gram = jnp.where(accept > 0.0, gram, rows.gram)
+        return state._replace(local_scales=scales), gram, accepted * accept
 
     def _answered(
         self, key: Array, state: GibbsState, moved: Array
@@ -241,13 +248,13 @@ class Sweep(NamedTuple):
             return state._replace(direction=direction, local_scales=scales), accept
 
         before = Columns(state.direction, state.local_scales, x @ state.direction)
-        moved, renewed = renewed_columns(key_renew, before, x, log_likelihood, _STRETCHES)
+        moved, renewed = renewed_columns(key_renew, before, self.across, log_likelihood, _STRETCHES)
         state, accept = answered(key_answers[0], state, moved)
         figures = {"renewed": renewed * accept}
         if self.exchanges:
             before = Columns(state.direction, state.local_scales, x @ state.direction)
             moved, traded = exchanged_columns(
-                key_trade, before, x, self.partners, log_likelihood, self.exchanges
+                key_trade, before, self.across, self.partners, log_likelihood, self.exchanges
             )
             state, accept = answered(key_answers[1], state, moved)
             figures["exchanged"] = traded * accept
