@@ -14,14 +14,14 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
-from predcp.experiments import Record, Store, mean_and_error, paper_figures
+from predcp.experiments import EXPERIMENTS, Record, Store, mean_and_error, paper_figures
 from predcp.experiments.tables import MEDICAL, UCI
 from predcp.resnet import depth_table, layer_table
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 BENCHMARKS = HERE.parent / "benchmarks" / "results"
-PAGES = ("table-1.md", "table-2.md")
+PAGES = ("table-1.md", "table-2.md", "table-3.md")
 # With spaces at which no line breaks.
 _PM = "\u00a0±\u00a0"
 _BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -46,13 +46,13 @@ def records(experiment: str) -> list[Record]:
 
 
 def chosen(experiment: str, data: str, prior: str, inference: str) -> list[Record]:
-    """The cells of one row of a table, in the order of their splits."""
+    """The cells of one row of a table, in the order of their splits and seeds."""
     found = [
         record
         for record in records(experiment)
         if (record.cell.data, record.cell.prior, record.cell.inference) == (data, prior, inference)
     ]
-    return sorted(found, key=lambda record: record.cell.split)
+    return sorted(found, key=lambda record: (record.cell.split, record.cell.seed))
 
 
 def scores(found: Sequence[Record], metric: str) -> list[float]:
@@ -269,6 +269,79 @@ def stan() -> str:
     return markdown(titles, rows)
 
 
+def metric(record: Record, part: str, name: str) -> float:
+    """One metric of one cell."""
+    return next(value for *key, value in record.metrics if tuple(key) == (part, name))
+
+
+def omniglot() -> str:
+    """Few-shot accuracy on Omniglot, means over seeds and their errors."""
+    rows = []
+    for prior in dict.fromkeys(cell.prior for cell in EXPERIMENTS["table3-omniglot"]()):
+        found = chosen("table3-omniglot", "omniglot-1shot", prior, "map")
+        figures = [record.convergence for record in found]
+        looks = ", ".join(f"{figure['selected_iteration']:.0f}" for figure in figures)
+        tasks = statistics.fmean(figure["task_standard_error"] or 0.0 for figure in figures)
+        rows.append(
+            (
+                prior,
+                pm(scores(found, "accuracy"), 2),
+                f"{tasks:.2f}",
+                pm(scores(found, "log_likelihood")),
+                pm(scores(found, "calibration_error")),
+                pm([metric(record, "validation", "accuracy") for record in found], 2),
+                looks,
+            )
+        )
+    titles = ("prior", "accuracy, error over seeds", "error over tasks of one seed")
+    titles += ("log likelihood", "calibration error", "on validation classes", "chosen iterations")
+    return markdown(titles, rows)
+
+
+def fewshot_search() -> str:
+    """Accuracy on validation classes of everything tried, the best first."""
+    found = sorted(
+        records("fewshot-search"), key=lambda record: -metric(record, "validation", "accuracy")
+    )
+    rows = []
+    for record in found:
+        settings, figures = record.cell.settings, record.convergence
+        accuracy = metric(record, "validation", "accuracy")
+        rows.append(
+            (
+                record.cell.prior,
+                "log tau" if settings.get("measure") == "log" else "",
+                "" if settings.get("into_shared", True) else "kept out",
+                f"{settings['inner_rate']:g}",
+                f"{accuracy:.2f}{_PM}{figures['validation_standard_error']:.2f}",
+                f"{metric(record, 'validation', 'log_likelihood'):.2f}",
+                f"{metric(record, 'train', 'accuracy'):.0f}",
+                f"{figures['selected_iteration']:.0f}",
+            )
+        )
+    titles = ("prior", "density of", "gradient into phi", "inner rate", "accuracy, validation")
+    return markdown((*titles, "log likelihood", "accuracy, training", "chosen iteration"), rows)
+
+
+def fewshot_speed() -> str:
+    """Milliseconds an iteration and tasks a second."""
+    measured = json.loads((BENCHMARKS / "fewshot.json").read_text(encoding="utf-8"))["parts"]
+    names = {
+        "maml": "MAML",
+        "flat": "flat sigma-MAML",
+        "predcp": "PredCP",
+        "table": "four priors x three seeds in one program",
+        "table_bfloat16": "the same in bfloat16",
+        "torch_loop": "PyTorch MAML, a loop over tasks",
+        "torch_vmap": "PyTorch MAML, `torch.func` and vmap",
+    }
+    rows = [
+        (words, f"{measured[name]['milliseconds']:.2f}", f"{measured[name]['tasks_a_second']:.0f}")
+        for name, words in names.items()
+    ]
+    return markdown(("", "ms an iteration", "tasks a second"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "mcmc": table1_mcmc,
     "pairs": table1_pairs,
@@ -282,6 +355,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "layers": table2_layers,
     "depth-rmse": lambda: depth("rmse", 3),
     "depth-live": lambda: depth("live_layers", 1),
+    "omniglot": omniglot,
+    "fewshot-search": fewshot_search,
+    "fewshot-speed": fewshot_speed,
 }
 
 

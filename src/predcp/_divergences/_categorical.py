@@ -6,6 +6,7 @@ own term then vanishes exactly, so that a saturated softmax leaves the small one
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import jax
@@ -65,12 +66,12 @@ def _die(reference: Array, direction: Array, log_size: Array) -> Die:
     size = jnp.exp(log_size)
     log_p0 = _log_softmax(_from_top(reference, _top(reference)))
     p0 = jnp.exp(log_p0)
-    centred = (direction - jnp.sum(p0 * direction, axis=-1, keepdims=True)) * size
-    largest = jnp.max(jnp.abs(centred), axis=-1, keepdims=True)
+    centred = (direction - _sum(p0 * direction)) * size
+    largest = _largest(jnp.abs(centred))
     small = largest < 1.0
     near = jnp.where(small, centred, 0.0)
     # log E_0 exp(d) = log(1 + E_0 [exp(d) - 1 - d]) when E_0 d = 0: a sum of positive terms.
-    near_shift = jnp.log1p(jnp.sum(p0 * expm1_minus(near), axis=-1, keepdims=True))
+    near_shift = jnp.log1p(_sum(p0 * expm1_minus(near)))
     top = _top(reference + direction * size)
     log_p = _log_softmax(_from_top(reference, top) + _from_top(direction, top) * size)
     return Die(log_p, log_p0, jnp.where(small, near_shift - near, log_p0 - log_p), largest, top)
@@ -82,7 +83,7 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
         die = _die(reference["logits"], direction["logits"], log_size)
         far = part(die.log_p, die.log_p0, die.t)
         p0 = jnp.exp(die.log_p0)
-        centred = direction["logits"] - jnp.sum(p0 * direction["logits"], axis=-1, keepdims=True)
+        centred = direction["logits"] - _sum(p0 * direction["logits"])
         tiny = die.size < jnp.finfo(far.dtype).eps
         return [
             (
@@ -94,22 +95,53 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
     return value
 
 
+# Up to so many classes a sum is written out: a compiler makes one program of additions and what
+# surrounds them, but a program of its own of every reduction.
+_WRITTEN_OUT = 8
+
+
+def _classes(values: Array) -> list[Array]:
+    return [values[..., place : place + 1] for place in range(values.shape[-1])]
+
+
+def _sum(values: Array) -> Array:
+    """Over classes, which stay as an axis of one."""
+    if values.shape[-1] > _WRITTEN_OUT:
+        return jnp.sum(values, axis=-1, keepdims=True)
+    return reduce(jnp.add, _classes(values))
+
+
+def _largest(values: Array) -> Array:
+    """Over classes, which stay as an axis of one."""
+    if values.shape[-1] > _WRITTEN_OUT:
+        return jnp.max(values, axis=-1, keepdims=True)
+    return reduce(jnp.maximum, _classes(values))
+
+
 def _top(logits: Array) -> Array:
-    return jnp.argmax(jax.lax.stop_gradient(logits), axis=-1, keepdims=True)
+    """The most probable class, the first of equals."""
+    logits = jax.lax.stop_gradient(logits)
+    if logits.shape[-1] > _WRITTEN_OUT:
+        return jnp.argmax(logits, axis=-1, keepdims=True)
+    best, *others = _classes(logits)
+    place = jnp.zeros(best.shape, int)
+    for number, other in enumerate(others, 1):
+        better = other > best
+        best, place = jnp.where(better, other, best), jnp.where(better, number, place)
+    return place
 
 
 def _from_top(values: Array, top: Array) -> Array:
     """Values less that of the top class, which is exactly 0 however a compiler rounds the rest."""
     own = jnp.arange(values.shape[-1]) == top
     # A sum of one term, not a look-up: the derivative of a look-up scatters, which a GPU does slowly.
-    largest = jnp.sum(jnp.where(own, values, 0.0), axis=-1, keepdims=True)
-    return jnp.where(own, 0.0, values - largest)
+    return jnp.where(own, 0.0, values - _sum(jnp.where(own, values, 0.0)))
 
 
 def _log_softmax(from_top: Array) -> Array:
     """Log probabilities from logits measured from the largest, which huge ones cannot overflow."""
     below = jnp.minimum(from_top, 0.0)
-    return below - jnp.log(jnp.sum(jnp.exp(below), axis=-1, keepdims=True))
+    return below - jnp.log(_sum(jnp.exp(below)))
 
 
 def _slope(terms: Callable) -> Callable:
@@ -126,7 +158,7 @@ def _slope(terms: Callable) -> Callable:
 # Cov_p(d, velocity)
 def _kl_terms(die: Die, direction: Array, log_size: Array):
     from_top = _from_top(direction, die.top)
-    mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
+    mean = _sum(jnp.exp(die.log_p) * from_top)
     return die.log_p + log_size, from_top - mean
 
 
@@ -139,7 +171,7 @@ def _reverse_terms(die: Die, direction: Array, log_size: Array):
 
 # d H^2 / d a_k = p_k (B - e^(t_k / 2)) / 2 with B = 1 - H^2
 def _hellinger_terms(die: Die, direction: Array, log_size: Array):
-    squared = jnp.sum(hellinger_part(die.log_p, die.log_p0, die.t), axis=-1, keepdims=True)
+    squared = _sum(hellinger_part(die.log_p, die.log_p0, die.t))
     below = die.t > 0.0
     step = jnp.expm1(-jnp.abs(die.t) / 2.0)
     log_weight = jnp.where(below, 0.5 * (die.log_p + die.log_p0), die.log_p)
@@ -150,7 +182,7 @@ def _hellinger_terms(die: Die, direction: Array, log_size: Array):
 # Cov_p(-L(t) / 2, velocity) with L(t) = log((1 + e^t) / 2)
 def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array):
     from_top = _from_top(-0.5 * log_mean_exp_zero(die.t), die.top)
-    mean = jnp.sum(jnp.exp(die.log_p) * from_top, axis=-1, keepdims=True)
+    mean = _sum(jnp.exp(die.log_p) * from_top)
     return die.log_p, from_top - mean
 
 

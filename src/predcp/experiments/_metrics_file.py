@@ -52,11 +52,11 @@ def encode_metrics(cell: Cell, outcome: Outcome) -> bytes:
     columns["metric"] = [metric_name(part, metric) for part, metric, _ in outcome.metrics]
     columns["value"] = [value for _, _, value in outcome.metrics]
     sink = pyarrow.BufferOutputStream()
-    # A few rows: dictionaries, statistics and the Arrow schema would be most of the file.
+    # A few rows that repeat each other: statistics and the Arrow schema would be most of the file.
     pyarrow.parquet.write_table(
         pyarrow.table(columns, schema=metrics_schema()),
         sink,
-        compression="none",
+        compression="gzip",
         use_dictionary=False,
         write_statistics=False,
         store_schema=False,

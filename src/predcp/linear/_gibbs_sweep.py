@@ -7,13 +7,14 @@ Orenstein and Bhattacharya, 2020). A divergence prior of tau looks at the local 
 moved without it, and the Metropolis rule answers for the difference.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from predcp.linear._bounce import bounced_logits
 from predcp.linear._column_moves import (
@@ -31,6 +32,8 @@ from predcp.linear._slice import slice_sample
 _WIDTH = 2.0
 # Reflections of a path: some for every row, before it is given up.
 _REFLECTIONS = 20
+# Columns that tau may leave as they are.
+_LARGEST = 64
 # Of more columns the half-Cauchys hold their common size in place.
 _FEW_COLUMNS = 64
 # Stretches of columns whose local scales are tried anew in a sweep, all columns about once.
@@ -62,6 +65,41 @@ class Rows(NamedTuple):
         return log_scale - 0.5 * jnp.sum(white**2)
 
 
+class Few(NamedTuple):
+    """The columns of the largest local scales, as many as chance has it, and all the others.
+
+    **Arguments**: `places` of more columns than are `chosen`, and their `scales`; `gram` of those chosen,
+    and of the `others`; `room`, how far the others' log scales may grow before one joins.
+    """
+
+    places: Int[Array, " largest"]
+    scales: Float[Array, " largest"]
+    chosen: Bool[Array, " largest"]
+    gram: Float[Array, "rows rows"]
+    others: Float[Array, "rows rows"]
+    room: Float[Array, ""]
+
+    @classmethod
+    def among(
+        cls,
+        key: Array,
+        local_scales: Float[Array, " columns"],
+        across: Float[Array, "columns rows"],
+    ) -> "Few":
+        """Few more often than many: their number is drawn on a log scale."""
+        most = min(_LARGEST, local_scales.size - 1)
+        scales, places = jax.lax.top_k(local_scales, most + 1)
+        log_count = jax.random.uniform(key, (), scales.dtype) * math.log(most + 1.0)
+        count = jnp.clip(jnp.exp(log_count).astype(int), min(1, most), most)
+        chosen = jnp.arange(most + 1) < count
+        logs = jnp.log(scales)
+        room = jnp.where(count > 0, logs[count - 1], jnp.inf) - logs[count]
+        own = _gram(across[places], jnp.where(chosen, scales, 0.0))
+        # Not the whole less these: they can be larger by more than there are digits.
+        rest = local_scales.at[places].set(jnp.where(chosen, 0.0, scales))
+        return cls(places, scales, chosen, own, _gram(across, rest), room)
+
+
 class Sweep(NamedTuple):
     """`sweep(state)` is the next state, and how its proposals went.
 
@@ -83,7 +121,8 @@ class Sweep(NamedTuple):
         key_local, key_columns, key_size = more
         state = state._replace(key=key)
         figures: dict[str, Array] = {}
-        gram = _gram(x, state.local_scales)
+        few = Few.among(jax.random.fold_in(key_scale, 1), state.local_scales, self.across)
+        gram = few.gram + few.others
         weights = None
         if model.logistic:
             eta, figures["paths_ended"] = self._logits(key_path, state, gram)
@@ -95,6 +134,10 @@ class Sweep(NamedTuple):
             precision = model.precisions(log_sigma, self.data)
             return Rows(gram, jnp.sqrt(precision), y.astype(x.dtype), model.intercept_variance)
 
+        if x.shape[1] > 1:
+            key_apart = jax.random.fold_in(key_scale, 2)
+            state, now = self._apart(key_apart, state, few, rows(gram, state.log_sigma))
+            gram = now.gram
         if self.exchanges:
             now = rows(gram, state.log_sigma)
             state, gram, figures["scales_exchanged"] = self._traded(key_trade, state, now)
@@ -190,6 +233,37 @@ class Sweep(NamedTuple):
 
         log_tau = slice_sample(key_tau, of_tau, state.log_tau, _WIDTH)
         return state._replace(log_tau=log_tau, log_sigma=log_sigma), now
+
+    def _apart(
+        self, key: Array, state: GibbsState, few: Few, rows: Rows
+    ) -> tuple[GibbsState, Rows]:
+        """tau against the largest local scales, whose columns stay as they are: only the rest move.
+
+        A few columns carry the signal and hold tau in place, though tau is there for all the others.
+        A move after which they would not be the largest is refused, so that the way back is the same.
+        """
+        x = self.data[0]
+        log_largest = jnp.log(few.scales)
+
+        def moved_scales(shift: Array) -> Array:
+            after = jnp.where(few.chosen, few.scales * jnp.exp(-shift), few.scales)
+            return state.local_scales.at[few.places].set(after)
+
+        def moved_rows(shift: Array) -> Rows:
+            # In units of the new tau they shrink.
+            return rows._replace(gram=few.others + jnp.exp(-2.0 * shift) * few.gram)
+
+        def log_density(shift: Array) -> Array:
+            log_tau, scales = state.log_tau + shift, moved_scales(shift)
+            log_prior = self.model.log_prior(x, scales, state.log_sigma)(log_tau)
+            after = log_largest - shift
+            half_cauchys = -jnp.sum(jnp.where(few.chosen, jnp.logaddexp(after, -after), 0.0))
+            value = log_prior + half_cauchys + moved_rows(shift).log_marginal(log_tau)
+            return jnp.where(shift < few.room, value, -jnp.inf)
+
+        shift = slice_sample(key, log_density, jnp.zeros((), x.dtype), _WIDTH)
+        state = state._replace(log_tau=state.log_tau + shift, local_scales=moved_scales(shift))
+        return state, moved_rows(shift)
 
     def _coefficients(self, key: Array, state: GibbsState, rows: Rows) -> GibbsState:
         """A draw of the prior, corrected by what it gets wrong of the rows."""
@@ -296,6 +370,6 @@ class Sweep(NamedTuple):
         )
 
 
-def _gram(x: Array, local_scales: Array) -> Float[Array, "rows rows"]:
-    scaled = x * local_scales
-    return scaled @ scaled.T
+def _gram(across: Array, local_scales: Array) -> Float[Array, "rows rows"]:
+    scaled = across * local_scales[:, None]
+    return scaled.T @ scaled
