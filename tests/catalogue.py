@@ -87,8 +87,7 @@ _VARIANTS = {
 }
 
 
-def names(maps):
-    """The names of maps as test parameters, variants marked long."""
-    return [
-        pytest.param(name, marks=pytest.mark.long) if name in _VARIANTS else name for name in maps
-    ]
+def names(maps, costly=()):
+    """The names of maps as test parameters; variants, and what is costly there, marked long."""
+    late = {*_VARIANTS, *costly}
+    return [pytest.param(name, marks=pytest.mark.long) if name in late else name for name in maps]

@@ -110,10 +110,9 @@ def test_large_scales_saturate_at_the_supremum():
     assert np.all(np.isfinite(found.log_elasticity))
 
 
-@pytest.mark.parametrize(
-    "network,shape,truncate",
-    [(*CASES[0], False), pytest.param(*CASES[1], True, marks=pytest.mark.long)],
-)
+# By default the map is held to the core's above.
+@pytest.mark.long
+@pytest.mark.parametrize("network,shape,truncate", [(*CASES[0], False), (*CASES[1], True)])
 def test_the_density_is_the_cores_prior(network, shape, truncate):
     theta, shared, x, _ = problem(network, shape)
     settings = Settings(ways=3, draws=2, truncate=truncate)
