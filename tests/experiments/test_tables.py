@@ -19,7 +19,7 @@ COUNTS = {
     "table3": 16 * 3,
     "table3-omniglot": 4 * 3,
     "table3-candidates": 7 * 3,
-    "fewshot-search": 3 * 16 + 8,
+    "fewshot-search": 3 * 16 + 16,
     "appendix-fc100": 2 * 42,
     "appendix-mini-imagenet": 2 * 42,
 }

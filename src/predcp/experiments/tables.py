@@ -159,9 +159,9 @@ def fewshot_search() -> list[Cell]:
     """Which PredCP does not over-fit? FC100 1-shot, one seed, validation classes only.
 
     Every `pi`; as the density of tau (the paper's) and of log tau; with and without the prior's
-    gradient in what tasks share; one draw and four; and inner steps of .01 (the paper's, from scales
-    of 1), .1 and .5, which move theta as far from smaller scales, where a module's noise does not
-    drown its weights.
+    gradient in what tasks share; one draw and four; on all modules and on the body; kappa on support
+    and on query inputs; and inner steps of .01 (the paper's, from scales of 1), .1 and .5, which
+    move theta as far from smaller scales, where a module's noise does not drown its weights.
     """
     kept_out: dict[str, Setting] = {"into_shared": False}
     of_log: dict[str, Setting] = {"measure": "log"}
@@ -180,8 +180,11 @@ def fewshot_search() -> list[Cell]:
             (rate, _with_every_pi("predcp", "1e-2")[:3], of_log),
             (rate, ["predcp-half-cauchy-1e-1", "predcp-exponential-1e-1"], of_log | kept_out),
         ]
-    calmer: dict[str, Setting] = {"complexity_draws": 4}
-    variants += [(0.01, _with_every_pi("predcp", "1e-2", "1e-3"), calmer)]
+    variants += [
+        (0.01, _with_every_pi("predcp", "1e-2", "1e-3"), {"complexity_draws": 4}),
+        (0.01, _with_every_pi("predcp", "1e-3"), {"modules": "body"}),
+        (0.01, _with_every_pi("predcp", "1e-3"), {"kappa_inputs": "query"}),
+    ]
     short: dict[str, Setting] = {"iterations": 5000, "tested": False}
     return [
         _few_shot("fc100", 1, prior, changes={**short, **_inner(rate), **changes})

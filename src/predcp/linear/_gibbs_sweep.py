@@ -115,13 +115,12 @@ class Sweep(NamedTuple):
 
     def __call__(self, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
         model, (x, y) = self.model, self.data[:2]
-        key, key_path, key_weights, key_trade, key_scale, key_beta, *more = jax.random.split(
-            state.key, 9
-        )
-        key_local, key_columns, key_size = more
+        key, *keys = jax.random.split(state.key, 12)
+        key_few, key_path, key_weights, key_apart, key_trade, key_scale, *more = keys
+        key_beta, key_local, key_columns, key_size, key_share = more
         state = state._replace(key=key)
         figures: dict[str, Array] = {}
-        few = Few.among(jax.random.fold_in(key_scale, 1), state.local_scales, self.across)
+        few = Few.among(key_few, state.local_scales, self.across)
         gram = few.gram + few.others
         weights = None
         if model.logistic:
@@ -135,7 +134,6 @@ class Sweep(NamedTuple):
             return Rows(gram, jnp.sqrt(precision), y.astype(x.dtype), model.intercept_variance)
 
         if x.shape[1] > 1:
-            key_apart = jax.random.fold_in(key_scale, 2)
             state, now = self._apart(key_apart, state, few, rows(gram, state.log_sigma))
             gram = now.gram
         if self.exchanges:
@@ -147,7 +145,7 @@ class Sweep(NamedTuple):
         state, moves = self._columns(key_columns, state)
         state = self._size(key_size, state)
         if x.shape[1] <= _FEW_COLUMNS:
-            state = self._shared_out(jax.random.fold_in(key_size, 1), state)
+            state = self._shared_out(key_share, state)
         return state, figures | moves
 
     def _logits(
