@@ -1,6 +1,7 @@
 """Stan as the peer: `python -m benchmarks.stan` writes results/stan.json (needs `predcp[stan]`).
 
-Both samplers see the same data, noise draws and settings, and run in turns, one chain a core.
+Both samplers see the same data, noise draws and settings, and run in turns, one chain a core; only
+`Gibbs`, which tunes nothing, warms up for as long as it does by default.
 Compilation is counted on neither side. PyStan hands every draw over as text, which at
 thousands of parameters costs more than the sampling: figures with and without it are given.
 """
@@ -67,11 +68,15 @@ def compare(
     short = min(100, settings.draws)
     timed = apart("gradient_seconds", prior, data, warmup=short, draws=short)
     ours = {
-        sampler: figures(sample_ours(data, prior, settings, sampler), settings)
+        sampler: {
+            "warmup": SAMPLERS[sampler](settings).warmup,
+            **figures(sample_ours(data, prior, settings, sampler), settings),
+        }
         for sampler in samplers
     }
     their_run = Run(**apart("sample", prior, data, **asdict(settings)))
     theirs = {
+        "warmup": settings.warmup,
         # From a short run of its sampler: seconds of sampling over leapfrog steps, no output.
         "microseconds_a_gradient": round(1e6 * timed["gradient"], 2),
         "milliseconds_to_output_a_draw": round(1e3 * timed["draw"], 3),

@@ -1,5 +1,6 @@
 """Make the pictures of the README and the pages: `python docs/make_images.py`."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from matplotlib.figure import Figure
 import predcp
 from predcp import plot
 from predcp.experiments import Store
+from predcp.fewshot.training import Training, picture
 from predcp.resnet import depth_picture
 
 FOLDER = Path(__file__).parent / "images"
@@ -196,6 +198,19 @@ def depth() -> Figure:
     return depth_picture(Store(FOLDER.parents[1] / "results", "depth"))
 
 
+def few_shot_modules() -> Figure:
+    """Accuracy, scale and kappa over training, from the stored histories of one seed."""
+    path = FOLDER.parents[1] / "results" / "table3-training.json"
+    runs = [Training.from_json(run) for run in json.loads(path.read_text(encoding="utf-8"))]
+    shown = (
+        (1, "predcp-log-cauchy-1e-3"),
+        (5, "flat"),
+        (5, "predcp-half-cauchy-1e-3"),
+        (5, "shrinkage-log-cauchy-1e-1"),
+    )
+    return picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
+
+
 FIGURES: tuple[Callable[[], Figure], ...] = (
     ecp_and_predcp,
     pi_and_ecp,
@@ -204,6 +219,7 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
     linear_ecp_and_predcp,
     joint_density,
     depth,
+    few_shot_modules,
 )
 
 

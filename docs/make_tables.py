@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from predcp.experiments import EXPERIMENTS, Record, Store, mean_and_error, paper_figures
 from predcp.experiments.tables import MEDICAL, UCI
@@ -251,12 +252,12 @@ def stan() -> str:
     for path in sorted(BENCHMARKS.glob("stan*.json")):
         results = json.loads(path.read_text(encoding="utf-8"))
         settings = results["settings"]
-        length = f"{settings['chains']} x ({settings['warmup']} + {settings['draws']})"
         for name, measured in results.items():
             if "times_faster" not in measured:
                 continue
             peer = measured["stan"]
             for sampler, run in {**measured["ours"], "Stan": peer}.items():
+                length = f"{settings['chains']} x ({run.get('warmup', settings['warmup'])} + {settings['draws']})"
                 row = [name.split()[0], sampler, length, f"{run['wall_seconds']:.0f}"]
                 for quantity in ("log_tau", "log_density"):
                     rate = run[quantity]["effective_draws_a_wall_second"]
@@ -298,6 +299,51 @@ def omniglot() -> str:
     return markdown(titles, rows)
 
 
+def fc100(shots: int) -> str:
+    """Few-shot accuracy on FC100, task by task: the best on validation classes first."""
+    path = RESULTS / "table3-comparison.json"
+    parts = json.loads(path.read_text(encoding="utf-8"))
+    data = f"fc100-{shots}shot"
+    tested = {row["prior"]: row for row in parts["test"] if row["data"] == data}
+    rows = []
+    for checked in parts["check"]:
+        if checked["data"] != data:
+            continue
+        row = tested[checked["prior"]]
+        rows.append(
+            (
+                row["prior"],
+                *(
+                    f"{one['accuracy']:.2f}{_PM}{one['standard_error']:.2f}"
+                    for one in (checked, row)
+                ),
+                *(_less(row, reference) for reference in ("maml", "flat")),
+                f"±\u00a0{row['small_query_interval']:.2f}",
+                printed(data, row["prior"], "map", "accuracy", "table3"),
+                f"{row['log_likelihood']:.3f}",
+                f"{row['calibration_error']:.3f}",
+                ", ".join(map(str, row["selected_iteration"])),
+            )
+        )
+    titles = ("prior", "validation", "test", "less MAML", "less flat", "small-query interval")
+    titles += ("paper", "log likelihood", "calibration error", "chosen iterations")
+    return markdown(titles, rows)
+
+
+def _less(row: dict[str, Any], reference: str) -> str:
+    """A paired difference."""
+    if f"less_{reference}" not in row:
+        return ""
+    return f"{row[f'less_{reference}']:+.2f}{_PM}{row[f'less_{reference}_error']:.2f}"
+
+
+_VARIANTS = {
+    "complexity_draws": "four draws",
+    "modules": "body alone",
+    "kappa_inputs": "kappa on queries",
+}
+
+
 def fewshot_search() -> str:
     """Accuracy on validation classes of everything tried, the best first."""
     found = sorted(
@@ -312,6 +358,7 @@ def fewshot_search() -> str:
                 record.cell.prior,
                 "log tau" if settings.get("measure") == "log" else "",
                 "" if settings.get("into_shared", True) else "kept out",
+                ", ".join(words for name, words in _VARIANTS.items() if name in settings),
                 f"{settings['inner_rate']:g}",
                 f"{accuracy:.2f}{_PM}{figures['validation_standard_error']:.2f}",
                 f"{metric(record, 'validation', 'log_likelihood'):.2f}",
@@ -319,8 +366,9 @@ def fewshot_search() -> str:
                 f"{figures['selected_iteration']:.0f}",
             )
         )
-    titles = ("prior", "density of", "gradient into phi", "inner rate", "accuracy, validation")
-    return markdown((*titles, "log likelihood", "accuracy, training", "chosen iteration"), rows)
+    titles = ("prior", "density of", "gradient into phi", "besides", "inner rate")
+    titles += ("accuracy, validation", "log likelihood", "accuracy, training", "chosen iteration")
+    return markdown(titles, rows)
 
 
 def fewshot_speed() -> str:
@@ -355,6 +403,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "layers": table2_layers,
     "depth-rmse": lambda: depth("rmse", 3),
     "depth-live": lambda: depth("live_layers", 1),
+    "fc100-1shot": lambda: fc100(1),
+    "fc100-5shot": lambda: fc100(5),
     "omniglot": omniglot,
     "fewshot-search": fewshot_search,
     "fewshot-speed": fewshot_speed,

@@ -94,8 +94,12 @@ def test_a_table_is_run_and_compared(finished, capsys):
     folder = str(finished / "checkpoints" / "scores")
     compare_module.main([folder])
     assert "| fc100-1shot | maml | 2 |" in capsys.readouterr().out
-    compare_module.main([folder, "--part", "check", "--json"])
-    assert len(json.loads(capsys.readouterr().out)) == 3
+    compare_module.main([folder, "--part", "check"])
+    assert "| fc100-1shot | maml | 2 |" in capsys.readouterr().out
+    compare_module.main([folder, "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert {part: len(own) for part, own in rows.items()} == {"test": 3, "check": 3}
+    assert rows["test"] == json.loads(json.dumps(compare(scores)))
     with pytest.raises(ValueError, match="holds no scores"):
         read_scores(finished)
 

@@ -14,7 +14,7 @@ import numpy as np
 from predcp._saved import SavedModel, SavedModelError, load_model, save_model
 from predcp.fewshot._train import State
 
-_KIND = "fewshot-checkpoint"
+KIND = "fewshot-checkpoint"
 History = dict[str, list[Any]]
 
 
@@ -47,7 +47,7 @@ class Checkpoints:
         if self.path.is_file():
             self.path.replace(self.older)
         config = {"identity": self.identity, "finished": finished}
-        save_model(self.path, SavedModel(_KIND, arrays, config))
+        save_model(self.path, SavedModel(KIND, arrays, config))
 
     def load(self, like: State) -> tuple[State, History, bool] | None:
         """The latest intact state of this fit, its history and whether it had finished; None if none.
@@ -71,7 +71,7 @@ class Checkpoints:
         return None
 
     def _read(self, path: Path, like: State) -> tuple[State, History, bool]:
-        saved = load_model(path, _KIND)
+        saved = load_model(path, KIND)
         if saved.config["identity"] != self.identity:
             different = [
                 name

@@ -129,14 +129,17 @@ def _difference(row: dict[str, Any], reference: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table; with `--json` the rows."""
+    """Print the table; with `--json` the rows of test and of validation tasks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", choices=("test", "check"), default="test")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="both parts, as JSON")
     given = parser.parse_args(arguments)
-    rows = compare(read_scores(given.folder), given.part)
-    print(json.dumps(rows, indent=1) if given.json else markdown(rows))
+    scores = read_scores(given.folder)
+    if given.json:
+        print(json.dumps({part: compare(scores, part) for part in ("test", "check")}, indent=1))
+    else:
+        print(markdown(compare(scores, given.part)))
 
 
 if __name__ == "__main__":

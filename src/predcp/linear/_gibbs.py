@@ -27,9 +27,11 @@ class Gibbs(ChainSampler):
     - `exchanges`: proposals a sweep that two correlated columns trade their local scales.
     - `paths`: Hamiltonian paths a sweep through the logits of separable rows (logistic outcomes
         with at least as many columns as rows), which Polya-gamma weights would hold in place.
+    - `warmup`: shorter than other samplers', since nothing is tuned: sweeps to forget the start.
     - the others as for `ChainSampler`.
     """
 
+    warmup: int = 200
     exchanges: int = 20
     paths: int = 1
 

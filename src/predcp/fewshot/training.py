@@ -1,0 +1,191 @@
+"""What a checkpoint says of its runs: `python -m predcp.fewshot.training CHECKPOINT`.
+
+Accuracy on training and on validation classes, and scale and kappa of every module, look by look;
+of runs that go on as of those that have ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from predcp._saved import SavedModelError, load_model
+from predcp.fewshot._checkpoint import KIND
+from predcp.fewshot._networks import network_from_config
+from predcp.fewshot._priors import ScalePrior
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_RUN = re.compile(r"ScalePrior\(kind='(\w+)', pi=(?:None|'([\w-]+)'), beta=([^,]+),.*\) (\d+)")
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run, look by look.
+
+    **Arguments**
+    - `prior`, `seed`, `shots`: which run it is.
+    - `modules`: names; `iteration` `(looks,)`; `sigma` (a standard deviation) and `kappa` (nats an
+        input): `(looks, modules)`.
+    - `accuracy` on training and `validation_accuracy` on validation classes, in per cent:
+        `(looks,)`.
+    """
+
+    prior: str
+    seed: int
+    shots: int
+    modules: tuple[str, ...]
+    iteration: np.ndarray
+    sigma: np.ndarray
+    kappa: np.ndarray
+    accuracy: np.ndarray
+    validation_accuracy: np.ndarray
+
+    @property
+    def selected(self) -> int:
+        """The iteration that is best on validation classes."""
+        return int(self.iteration[self.validation_accuracy.argmax()])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, numbers with five digits."""
+        values = {
+            name: [[float(f"{x:.5g}") for x in row] for row in getattr(self, name).tolist()]
+            for name in ("sigma", "kappa")
+        }
+        for name in ("accuracy", "validation_accuracy"):
+            values[name] = [float(f"{x:.5g}") for x in getattr(self, name).tolist()]
+        return {
+            "prior": self.prior,
+            "seed": self.seed,
+            "shots": self.shots,
+            "modules": list(self.modules),
+            "iteration": [int(x) for x in self.iteration],
+            **values,
+        }
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Training:
+        """The run that `to_json` wrote."""
+        arrays = ("iteration", "sigma", "kappa", "accuracy", "validation_accuracy")
+        held = {name: np.asarray(values[name]) for name in arrays}
+        return Training(**{**values, **held, "modules": tuple(values["modules"])})
+
+
+def read_training(path: str | Path) -> list[Training]:
+    """Every run of a checkpoint; nothing of it is executed.
+
+    **Arguments**: `path`, a file that training wrote (`*.checkpoint`).
+    """
+    saved = load_model(path, KIND)
+    identity = saved.config["identity"]
+    history = {
+        name.removeprefix("history/"): values
+        for name, values in saved.arrays.items()
+        if name.startswith("history/")
+    }
+    runs = []
+    for place, text in enumerate(identity["runs"]):
+        prior, seed = _named(text)
+        runs.append(
+            Training(
+                prior,
+                seed,
+                int(identity["settings"]["shots"]),
+                network_from_config(identity["network"]).module_names,
+                history["iteration"],
+                history["sigma"][:, place],
+                history["kappa"][:, place],
+                100.0 * history["accuracy"][:, place],
+                100.0 * history["validation_accuracy"][:, place],
+            )
+        )
+    return runs
+
+
+def _named(run: str) -> tuple[str, int]:
+    """The prior's name and the seed, of a run as a checkpoint names it."""
+    match = _RUN.fullmatch(run)
+    if match is None:
+        # A density of the user's own has no name: its text is shown.
+        prior, _, seed = run.rpartition(" ")
+        return prior, int(seed)
+    kind, pi, beta, seed = match.groups()
+    return ScalePrior(kind, pi, float(beta)).name, int(seed)  # pyright: ignore[reportArgumentType]
+
+
+def picture(runs: Sequence[Training]) -> Figure:
+    """A row a run: accuracies, scales and kappas against the iteration."""
+    import matplotlib.pyplot as plt
+
+    figure, rows = plt.subplots(
+        len(runs),
+        3,
+        figsize=(10.0, 0.6 + 2.2 * len(runs)),
+        layout="constrained",
+        squeeze=False,
+        sharex=True,
+        sharey="col",
+    )
+    for (first, *panels), run in zip(rows, runs):
+        first.plot(run.iteration, run.accuracy, color="#999999", label="training classes")
+        first.plot(run.iteration, run.validation_accuracy, color="#000000", label="validation")
+        first.set(ylabel="accuracy (%)", title=f"{run.prior}, {run.shots}-shot")
+        names = ("scale $\\sigma_m$", "divergence $\\kappa_m$ (nats)")
+        for panel, values, words in zip(panels, (run.sigma, run.kappa), names):
+            for index, name in enumerate(run.modules):
+                # What is zero has no place on a logarithmic scale.
+                panel.plot(run.iteration, np.maximum(values[:, index], 1e-6), label=name)
+            panel.set(ylabel=words, yscale="log")
+        for panel in (first, *panels):
+            panel.axvline(run.selected, color="grey", linestyle=":", linewidth=1.0)
+    for panel in rows[0][:2]:
+        panel.legend(fontsize="x-small", loc="best")
+    for panel in rows[-1]:
+        panel.set_xlabel("iteration")
+    return figure
+
+
+def table(runs: Sequence[Training]) -> str:
+    """The runs as lines: where each stands and what its modules do there."""
+    lines = []
+    for run in runs:
+        look = int(run.validation_accuracy.argmax())
+        scales = ", ".join(f"{name} {x:.2g}" for name, x in zip(run.modules, run.sigma[look]))
+        lines.append(
+            f"{run.prior}, seed {run.seed}: validation accuracy {run.validation_accuracy[look]:.2f} at "
+            f"iteration {run.selected} of {int(run.iteration[-1])}, now "
+            f"{run.validation_accuracy[-1]:.2f} (training {run.accuracy[-1]:.1f}); sigma there: {scales}"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print where runs stand; with `--json` everything, with `--picture` draw it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoints", nargs="+", type=Path)
+    parser.add_argument("--seed", type=int, help="runs of this seed alone")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--picture", type=Path, help="a file for a picture, such as runs.png")
+    given = parser.parse_args(arguments)
+    try:
+        runs = [run for path in given.checkpoints for run in read_training(path)]
+    except (SavedModelError, OSError) as error:
+        parser.error(str(error))
+    runs = [run for run in runs if given.seed in (None, run.seed)]
+    if not runs:
+        parser.error(f"--seed {given.seed}: no run has this seed")
+    if given.picture:
+        picture(runs).savefig(given.picture, dpi=120)
+    print(json.dumps([run.to_json() for run in runs]) if given.json else table(runs))
+
+
+if __name__ == "__main__":
+    main()
