@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 import predcp
 from predcp import plot
+from predcp._png import png
 from predcp.experiments import Store
 from predcp.fewshot.training import Training, picture
 from predcp.resnet import depth_picture
@@ -228,7 +229,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     for make in FIGURES:
         print(make.__name__, flush=True)
-        make().savefig(FOLDER / f"{make.__name__}.png", dpi=100)
+        (FOLDER / f"{make.__name__}.png").write_bytes(png(make()))
         plt.close("all")
 
 

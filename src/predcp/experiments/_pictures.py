@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from predcp._png import png
 from predcp.experiments._document import Picture
 from predcp.experiments._paper import PaperFigure
 from predcp.experiments._statistics import Pair, Row
@@ -75,7 +75,4 @@ def _chart(
     axes.set_yticks(heights, labels)
     axes.set_ylim(0.3, len(labels) + 0.7)
     axes.set_xlabel(caption)
-    buffer = io.BytesIO()
-    # Without the version of matplotlib inside, equal results give equal files.
-    figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
-    return buffer.getvalue()
+    return png(figure)

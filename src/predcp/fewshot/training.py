@@ -56,19 +56,20 @@ class Training:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, numbers with five digits."""
-        values = {
-            name: [[float(f"{x:.5g}") for x in row] for row in getattr(self, name).tolist()]
-            for name in ("sigma", "kappa")
-        }
-        for name in ("accuracy", "validation_accuracy"):
-            values[name] = [float(f"{x:.5g}") for x in getattr(self, name).tolist()]
+
+        def rounded(values: Any) -> Any:
+            if isinstance(values, list):
+                return [rounded(value) for value in values]
+            return float(f"{values:.5g}")
+
+        names = ("sigma", "kappa", "accuracy", "validation_accuracy")
         return {
             "prior": self.prior,
             "seed": self.seed,
             "shots": self.shots,
             "modules": list(self.modules),
             "iteration": [int(x) for x in self.iteration],
-            **values,
+            **{name: rounded(getattr(self, name).tolist()) for name in names},
         }
 
     @staticmethod
