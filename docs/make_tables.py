@@ -257,7 +257,7 @@ def stan() -> str:
                 continue
             peer = measured["stan"]
             for sampler, run in {**measured["ours"], "Stan": peer}.items():
-                length = f"{settings['chains']} x ({run.get('warmup', settings['warmup'])} + {settings['draws']})"
+                length = f"{settings['chains']} x ({run['warmup']} + {settings['draws']})"
                 row = [name.split()[0], sampler, length, f"{run['wall_seconds']:.0f}"]
                 for quantity in ("log_tau", "log_density"):
                     rate = run[quantity]["effective_draws_a_wall_second"]

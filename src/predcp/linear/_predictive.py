@@ -167,7 +167,8 @@ def _products(x: Any, local_scales: Any, draws: Any) -> Float[Array, "draws rows
             f"local_scales must be a number or have the {design.shape[1]} columns of x, "
             f"got {scales.shape}"
         )
-    products = (noise.astype(design.dtype) * scales) @ design.T
+    # The design comes first: turned on its side it would be copied, in loops every time.
+    products = (design @ (noise.astype(design.dtype) * scales).T).T
     present = jnp.where(products == 0.0, -jnp.inf, 0.0).reshape(-1)
     require_moving("x", present)
     return products
