@@ -204,6 +204,11 @@ def test_processes_give_what_one_process_gives():
     (again,) = sampler.sample(target)
     assert workers == _WORKERS
     np.testing.assert_array_equal(again.values["theta"], far.values["theta"])
+    # Chains that are never content go on to the end, in the same processes.
+    (longer,) = replace(sampler, max_draws=156, rhat=0.0).sample(target)
+    assert workers == _WORKERS
+    assert longer.values["theta"].shape == (3, 159, 3)
+    np.testing.assert_array_equal(longer.values["theta"][:, :39], far.values["theta"])
 
 
 @pytest.mark.long

@@ -102,6 +102,7 @@ class ChainSampler:
             max_draws=None,
             max_seconds=None,
             monitor=None,
+            rhat=1.01,
         )
 
     def build(self, target: Target) -> Program:

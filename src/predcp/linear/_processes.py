@@ -145,11 +145,16 @@ class _RemoteChain:
         box = self._worker.ask("advance", self._number, calls)
 
         def answers() -> Iterator[PyTree]:
+            taken = 0
             try:
-                for _ in range(calls):
-                    yield self._worker.wait(box)
+                while taken < calls:
+                    answer = self._worker.wait(box)
+                    taken += 1
+                    yield answer
             except BaseException:
-                close_workers()
+                # Let go of after the last answer, as it is once chains go on, nothing is wrong.
+                if taken < calls:
+                    close_workers()
                 raise
 
         return answers()
