@@ -322,11 +322,11 @@ def fc100(shots: int) -> str:
                 printed(data, row["prior"], "map", "accuracy", "table3"),
                 f"{row['log_likelihood']:.3f}",
                 f"{row['calibration_error']:.3f}",
-                ", ".join(map(str, row["selected_iteration"])),
+                " ".join(f"{number / 1000:g}" for number in row["selected_iteration"]),
             )
         )
     titles = ("prior", "validation", "test", "less MAML", "less flat", "small-query interval")
-    titles += ("paper", "log likelihood", "calibration error", "chosen iterations")
+    titles += ("paper", "log likelihood", "calibration error", "thousand iterations")
     return markdown(titles, rows)
 
 
