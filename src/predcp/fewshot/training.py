@@ -24,7 +24,7 @@ from predcp.fewshot._priors import ScalePrior
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_RUN = re.compile(r"ScalePrior\(kind='(\w+)', pi=(?:None|'([\w-]+)'), beta=([^,]+),.*\) (\d+)")
+_PRIOR = re.compile(r"ScalePrior\(kind='(\w+)', pi=(?:None|'([\w-]+)'), beta=([^,]+),.*\)")
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,19 @@ def read_training(path: str | Path) -> list[Training]:
 
 
 def _named(run: str) -> tuple[str, int]:
-    """The prior's name and the seed, of a run as a checkpoint names it."""
-    match = _RUN.fullmatch(run)
-    if match is None:
-        # A density of the user's own has no name: its text is shown.
-        prior, _, seed = run.rpartition(" ")
-        return prior, int(seed)
-    kind, pi, beta, seed = match.groups()
-    return ScalePrior(kind, pi, float(beta)).name, int(seed)  # pyright: ignore[reportArgumentType]
+    """The prior's name and the seed, of a run as a checkpoint names it.
+
+    A prior that its name does not tell whole (a density of the user's own, some modules alone) is
+    shown as it is written.
+    """
+    written, _, seed = run.rpartition(" ")
+    match = _PRIOR.fullmatch(written)
+    if match is not None:
+        kind, pi, beta = match.groups()
+        prior = ScalePrior(kind, pi, float(beta))  # pyright: ignore[reportArgumentType]
+        if repr(prior) == written:
+            return prior.name, int(seed)
+    return written, int(seed)
 
 
 def picture(runs: Sequence[Training]) -> Figure:
