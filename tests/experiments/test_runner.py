@@ -1,4 +1,8 @@
+import functools
 import itertools
+import os
+import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -104,6 +108,34 @@ def test_an_interruption_keeps_finished_cells_and_no_claims(tmp_path):
     assert len(store.records().finished) == 2
     assert [path.name for path in store.folder.iterdir() if path.name.startswith(".")] == []
     assert run("grid", cells(count=5), tmp_path).finished == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["taking", "releasing"])
+def test_an_interruption_in_the_middle_of_a_claim_leaves_none(
+    tmp_path, monkeypatch, request, number, moment
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    request.addfinalizer(functools.partial(signal.signal, number, signal.getsignal(number)))
+    signal.signal(number, interrupt)
+    module, name = {"taking": (os, "truncate"), "releasing": (shutil, "rmtree")}[moment]
+    real, calls = getattr(module, name), itertools.count(1)
+
+    def interrupted(*arguments, **options):
+        # Locked already, known to nobody yet; or known to nobody any more, still locked.
+        if next(calls) == 4:
+            signal.raise_signal(number)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(module, name, interrupted)
+    store = Store(tmp_path, "grid")
+    with pytest.raises(KeyboardInterrupt):
+        run("grid", cells(count=5), tmp_path)
+    assert next(calls) > 4
+    assert 0 < len(store.records().finished) < 5
+    assert list(store.folder.glob(".*")) == []
 
 
 def test_concurrent_runners_share_the_work_and_never_collide(tmp_path, start_runner):

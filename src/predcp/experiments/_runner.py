@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from predcp.experiments._cell import Cell
 from predcp.experiments._claim import Claim
 from predcp.experiments._engine import Engine
+from predcp.experiments._interrupts import interrupts_wait
 from predcp.experiments._progress import Progress
 from predcp.experiments._result import Outcome
 from predcp.experiments._store import Store
@@ -55,12 +56,13 @@ class Runner:
             for outcome_failed in self._drain(pending, retry_failed):
                 finished, failed = finished + (not outcome_failed), failed + outcome_failed
         finally:
-            self._engine.close()
-            for claim in self._claims.values():
-                claim.release()
-            self._claims.clear()
-            self._store.sweep()
-            self._progress.close()
+            with interrupts_wait():
+                self._engine.close()
+                for claim in self._claims.values():
+                    claim.release()
+                self._claims.clear()
+                self._store.sweep()
+                self._progress.close()
         return Tally(len(grid), already, finished, failed)
 
     def _drain(self, pending: deque[Cell], retry_failed: bool) -> Iterable[bool]:
@@ -70,16 +72,13 @@ class Runner:
         while pending or self._claims or elsewhere:
             while pending and len(self._claims) < self._engine.capacity:
                 cell = pending.popleft()
-                claim = self._store.claim(cell)
-                if claim is None:
+                if not self._claim(cell):
                     elsewhere.append(cell)
                     continue
-                # Known at once, so that an interruption finds it.
-                self._claims[cell] = claim
                 # Another runner may have finished it between our first look and our claim.
                 status = self._store.status(cell)
                 if status == "finished" or (status == "failed" and cell not in retried):
-                    self._claims.pop(cell).release()
+                    self._release(cell)
                     self._progress.ended(cell, status == "failed", elsewhere=True)
                     yield status == "failed"
                     continue
@@ -98,11 +97,23 @@ class Runner:
                 retried -= set(elsewhere)
                 pending, elsewhere = elsewhere, deque()
 
+    def _claim(self, cell: Cell) -> bool:
+        # Taken and known at once, so that an interruption finds what there is to release.
+        with interrupts_wait():
+            claim = self._store.claim(cell)
+            if claim is not None:
+                self._claims[cell] = claim
+        return claim is not None
+
+    def _release(self, cell: Cell) -> None:
+        with interrupts_wait():
+            self._claims.pop(cell).release()
+
     def _publish(self, cell: Cell, outcome: Outcome) -> None:
         try:
             self._store.publish(self._claims[cell], cell, outcome, self._rerun_of(cell))
         finally:
-            self._claims.pop(cell).release()
+            self._release(cell)
         self._progress.ended(cell, outcome.failed)
         if outcome.traceback is not None:
             last_line = outcome.traceback.strip().splitlines()[-1]

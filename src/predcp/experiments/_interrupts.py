@@ -1,0 +1,31 @@
+"""Interruptions that wait: for the few steps that must be done whole or not at all."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Let SIGINT and SIGTERM take effect only when the block has ended.
+
+    Python runs signal handlers between any two of its instructions, so also between taking a lock
+    and remembering it. Only the main thread is ever interrupted: elsewhere this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    try:
+        with contextlib.ExitStack() as handlers:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                # Ignored signals, and those that end the process at once, stay so.
+                if callable(handler):
+                    handlers.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda caught, _: waiting.append(caught))
+            yield
+    finally:
+        if waiting:
+            signal.raise_signal(waiting[0])
