@@ -291,7 +291,7 @@ def test_other_models_are_refused_with_a_cure(make, message):
     assert "inference='nuts'" in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["exchanges", "paths"])
+@pytest.mark.parametrize("name", ["exchanges", "handovers", "paths"])
 def test_bad_settings_are_named(name):
     with pytest.raises(ValueError, match=name):
         Gibbs(**{name: -1})

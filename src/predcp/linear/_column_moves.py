@@ -77,7 +77,7 @@ def exchanged_scales(
 
     def propose(carry, chance):
         scales, gram, largest, inverse, accepted = carry
-        rank, pair, _, log_ways = _proposed_pair(chance, largest, across, partners)
+        rank, pair, log_ways = _proposed_pair(chance, largest, partners)
         before = scales[pair]
         after = before[::-1]
         plain = across[pair].T
@@ -164,44 +164,6 @@ def renewed_columns(
     return columns, accepted / proposals
 
 
-def exchanged_columns(
-    key: Array,
-    columns: Columns,
-    across: Float[Array, "columns rows"],
-    partners: Partners,
-    log_likelihood: LogLikelihood,
-    proposals: int,
-) -> tuple[Columns, Array]:
-    """Columns after so many proposals that two trade local scale and coefficient.
-
-    As `exchanged_scales`, but with the coefficients and without weights: where the logits are
-    saturated, all that counts is that their signs stay right.
-    """
-    kind = columns.direction.dtype
-
-    def propose(carry, chance):
-        columns, largest, accepted = carry
-        rank, pair, sign, log_ratio = _proposed_pair(chance, largest, across, partners)
-        scales, start = columns.local_scales[pair], columns.direction[pair]
-        moved = sign * start[::-1]
-        fit = columns.fit + (moved - start) @ across[pair]
-        log_ratio = log_ratio + log_likelihood(fit) - log_likelihood(columns.fit)
-        accept = chance.log_uniform < log_ratio
-        columns = Columns(
-            columns.direction.at[pair].set(jnp.where(accept, moved, start)),
-            columns.local_scales.at[pair].set(jnp.where(accept, scales[::-1], scales)),
-            jnp.where(accept, fit, columns.fit),
-        )
-        largest = jnp.where(accept, _followed(largest, rank, pair), largest)
-        return (columns, largest, accepted + accept), None
-
-    _, largest = jax.lax.top_k(columns.local_scales, min(_LARGEST, columns.direction.size))
-    begin = (columns, largest, jnp.zeros((), kind))
-    chances = _Chance.draw(key, proposals, largest.size, partners)
-    (columns, _, accepted), _ = jax.lax.scan(propose, begin, chances)
-    return columns, accepted / proposals
-
-
 class _Chance(NamedTuple):
     """The randomness of proposals, drawn for all at once: a GPU pays for every small program."""
 
@@ -221,17 +183,16 @@ class _Chance(NamedTuple):
 
 
 def _proposed_pair(
-    chance: _Chance, largest: Array, across: Array, partners: Partners
-) -> tuple[Array, Array, Array, Array]:
-    """A rank, its column and a partner, the sign of their correlation, the log ratio of ways."""
+    chance: _Chance, largest: Array, partners: Partners
+) -> tuple[Array, Array, Array]:
+    """A rank, its column and a partner, and the log ratio of ways."""
     rank, first = chance.rank, largest[chance.rank]
     slot = jnp.argmax(partners.log_probability[first] + chance.gumbel)
     second = partners.columns[first, slot]
     there = partners.log_probability[first, slot]
     home = partners.columns[second] == first
     back = jnp.max(jnp.where(home, partners.log_probability[second], -jnp.inf))
-    sign = jnp.where(across[first] @ across[second] < 0.0, -1.0, 1.0)
-    return rank, jnp.stack([first, second]), sign.astype(across.dtype), back - there
+    return rank, jnp.stack([first, second]), back - there
 
 
 def _followed(largest: Array, rank: Array, pair: Array) -> Array:

@@ -24,7 +24,10 @@ class Gibbs(ChainSampler):
     nothing to tune or to diverge.
 
     **Arguments**
-    - `exchanges`: proposals a sweep that two correlated columns trade their local scales.
+    - `handovers`: proposals a sweep that any column takes the place of one of the largest, by the
+        likelihood of each such trade: the way between sets of columns that explain the same rows.
+    - `exchanges`: proposals a sweep that two correlated columns trade their local scales, the
+        coefficients integrated out.
     - `paths`: Hamiltonian paths a sweep through the logits of separable rows (logistic outcomes
         with at least as many columns as rows), which Polya-gamma weights would hold in place.
     - `warmup`: shorter than other samplers', since nothing is tuned: sweeps to forget the start.
@@ -32,12 +35,13 @@ class Gibbs(ChainSampler):
     """
 
     warmup: int = 200
-    exchanges: int = 20
+    exchanges: int = 0
+    handovers: int = 2
     paths: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("exchanges", "paths"):
+        for name in ("exchanges", "handovers", "paths"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
 
@@ -50,9 +54,11 @@ class Gibbs(ChainSampler):
         def advance(carry: tuple[GibbsState, Partners], *data: Any):
             state, partners = carry
             # One column has none to trade with.
-            exchanges = self.exchanges if data[0].shape[1] > 1 else 0
+            exchanges, handovers = self.exchanges, self.handovers
+            if data[0].shape[1] == 1:
+                exchanges = handovers = 0
             across = data[0].T
-            sweep = Sweep(model, data, across, partners, exchanges, self.paths)
+            sweep = Sweep(model, data, across, partners, exchanges, handovers, self.paths)
 
             def one(state: GibbsState, _: None):
                 state, figures = sweep(state)

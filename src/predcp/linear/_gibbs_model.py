@@ -103,13 +103,15 @@ class GibbsModel:
         return jnp.exp(state.log_tau) * (x @ state.direction) + state.alpha
 
     def log_likelihood(self, eta: Array, log_sigma: Array, data: tuple[Any, ...]) -> Array:
-        """Of the outcomes given the linear predictor."""
+        """Of the outcomes given the linear predictor `(..., rows)`."""
         y = data[1]
         if self.logistic:
-            return jnp.sum(jax.nn.log_sigmoid(jnp.where(y == 1, eta, -eta)))
+            right = jnp.where(y == 1, eta, -eta)
+            # log_sigmoid, which looks for NaN besides, takes twice as long.
+            return jnp.sum(jnp.minimum(right, 0.0) - jnp.log1p(jnp.exp(-jnp.abs(right))), axis=-1)
         precision = self.precisions(log_sigma, data)
         white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
-        return jnp.sum(white + 0.5 * jnp.log(precision))
+        return jnp.sum(white + 0.5 * jnp.log(precision), axis=-1)
 
     def precisions(self, log_sigma: Array, data: tuple[Any, ...]) -> Float[Array, " rows"]:
         """Of the rows of a normal response."""

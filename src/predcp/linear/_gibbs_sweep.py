@@ -20,11 +20,11 @@ from predcp.linear._bounce import bounced_logits
 from predcp.linear._column_moves import (
     Columns,
     Partners,
-    exchanged_columns,
     exchanged_scales,
     renewed_columns,
 )
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
+from predcp.linear._handover import handed_over
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
 
@@ -37,7 +37,7 @@ _LARGEST = 64
 # Of more columns the half-Cauchys hold their common size in place.
 _FEW_COLUMNS = 64
 # Stretches of columns whose local scales are tried anew in a sweep, all columns about once.
-_STRETCHES = 8
+_STRETCHES = 32
 
 
 class Rows(NamedTuple):
@@ -111,6 +111,7 @@ class Sweep(NamedTuple):
     across: Float[Array, "columns rows"]
     partners: Partners
     exchanges: int
+    handovers: int
     paths: int
 
     def __call__(self, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
@@ -305,31 +306,29 @@ class Sweep(NamedTuple):
         return state._replace(local_scales=scales), accept
 
     def _columns(self, key: Array, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
-        """Columns that try a new local scale, then columns that trade, without the weights."""
+        """Columns that try a new local scale, then columns that hand over, without the weights."""
         x = self.data[0]
-        key_renew, key_trade, *key_answers = jax.random.split(key, 4)
-
+        key_renew, key_answer, key_over = jax.random.split(key, 3)
         tau, alpha = jnp.exp(state.log_tau), state.alpha
 
         def log_likelihood(fit: Array) -> Array:
             return self.model.log_likelihood(tau * fit + alpha, state.log_sigma, self.data)
 
-        def answered(key: Array, state: GibbsState, moved: Columns) -> tuple[GibbsState, Array]:
-            scales, accept = self._answered(key, state, moved.local_scales)
-            direction = jnp.where(accept > 0.0, moved.direction, state.direction)
-            return state._replace(direction=direction, local_scales=scales), accept
+        def log_prior(local_scales: Array) -> Array:
+            return self.model.log_prior(x, local_scales, state.log_sigma)(state.log_tau)
 
         before = Columns(state.direction, state.local_scales, x @ state.direction)
         moved, renewed = renewed_columns(key_renew, before, self.across, log_likelihood, _STRETCHES)
-        state, accept = answered(key_answers[0], state, moved)
+        scales, accept = self._answered(key_answer, state, moved.local_scales)
+        direction = jnp.where(accept > 0.0, moved.direction, state.direction)
+        state = state._replace(direction=direction, local_scales=scales)
         figures = {"renewed": renewed * accept}
-        if self.exchanges:
+        if self.handovers:
             before = Columns(state.direction, state.local_scales, x @ state.direction)
-            moved, traded = exchanged_columns(
-                key_trade, before, self.across, self.partners, log_likelihood, self.exchanges
+            moved, figures["handed_over"] = handed_over(
+                key_over, before, self.across, log_likelihood, log_prior, self.handovers
             )
-            state, accept = answered(key_answers[1], state, moved)
-            figures["exchanged"] = traded * accept
+            state = state._replace(direction=moved.direction, local_scales=moved.local_scales)
         return state, figures
 
     def _size(self, key: Array, state: GibbsState) -> GibbsState:
