@@ -8,7 +8,14 @@ import numpyro.distributions as dist
 import pytest
 
 import predcp
-from predcp.linear import GaussianPredictive, LogisticPredictive
+from predcp.linear import (
+    Evidence,
+    GaussianPredictive,
+    HalfCauchyScale,
+    LogisticPredictive,
+    Predictive,
+)
+from predcp.linear._priors import Setting
 
 RANDOM = np.random.default_rng(0)
 X = jnp.asarray(RANDOM.normal(size=(6, 4)))
@@ -130,3 +137,25 @@ def test_row_evidence_of_one_row_is_the_linear_evidence():
     joint = predcp.LinearEvidence(X[:1], 0.5)
     # One takes a standard deviation, the other a variance.
     np.testing.assert_allclose(row(tau), joint(tau**2), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [Evidence(), Predictive(draws=3), HalfCauchyScale()],
+    ids=["ecp", "predcp", "half-cauchy"],
+)
+@pytest.mark.parametrize("family", ["bernoulli", "normal", "categorical"])
+def test_a_prior_along_a_line_of_local_scales_is_the_prior(prior, family):
+    """Two columns in the place of all of them give the same divergence."""
+    random = np.random.default_rng(5)
+    x, outputs = jnp.asarray(random.normal(size=(6, 9))), 3 if family == "categorical" else 1
+    setting = Setting(x, family, outputs, 0.7 if family == "normal" else 1.0)
+    scales = jnp.asarray(np.exp(random.normal(size=setting.shape)))
+    chosen = jnp.arange(9).reshape(-1, *[1] * (scales.ndim - 1)) < 3
+    still, moving = jnp.where(chosen, 0.0, scales), jnp.where(chosen, scales, 0.0)
+    along = prior.log_scale_along(setting, still, moving)
+    for factor in (1e-6, 0.3, 1.0, 1e6):
+        whole = prior.log_scale(setting, still + factor * moving)
+        for log_tau in (-9.0, -1.0, 3.0):
+            seen = along(jnp.asarray(factor)).log_prob(log_tau)
+            np.testing.assert_allclose(seen, whole.log_prob(log_tau), rtol=1e-9, atol=1e-9)

@@ -36,7 +36,7 @@ class Gibbs(ChainSampler):
 
     warmup: int = 200
     exchanges: int = 0
-    handovers: int = 2
+    handovers: int = 1
     paths: int = 1
 
     def __post_init__(self) -> None:
@@ -48,17 +48,16 @@ class Gibbs(ChainSampler):
     def build(self, target: Target) -> Program:
         model = GibbsModel.of(target)
 
-        def start(key: Array, *data: Any) -> tuple[GibbsState, Partners]:
-            return model.start(key, data), Partners.of(data[0])
-
-        def advance(carry: tuple[GibbsState, Partners], *data: Any):
-            state, partners = carry
+        def start(key: Array, *data: Any) -> tuple[GibbsState, Partners | None]:
             # One column has none to trade with.
-            exchanges, handovers = self.exchanges, self.handovers
-            if data[0].shape[1] == 1:
-                exchanges = handovers = 0
+            trading = self.exchanges > 0 and data[0].shape[1] > 1
+            return model.start(key, data), Partners.of(data[0]) if trading else None
+
+        def advance(carry: tuple[GibbsState, Partners | None], *data: Any):
+            state, partners = carry
+            handovers = self.handovers if data[0].shape[1] > 1 else 0
             across = data[0].T
-            sweep = Sweep(model, data, across, partners, exchanges, handovers, self.paths)
+            sweep = Sweep(model, data, across, partners, self.exchanges, handovers, self.paths)
 
             def one(state: GibbsState, _: None):
                 state, figures = sweep(state)

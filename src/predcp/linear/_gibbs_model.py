@@ -94,9 +94,18 @@ class GibbsModel:
         self, x: Array, local_scales: Array, log_sigma: Array
     ) -> Callable[[Array], Array]:
         """The log density of `log tau` given the local scales."""
+        return cast(Any, self.prior.log_scale(self._setting(x, log_sigma), local_scales)).log_prob
+
+    def log_prior_along(
+        self, x: Array, still: Array, moving: Array, log_sigma: Array
+    ) -> Callable[[Array, Array], Array]:
+        """The log density of `log tau` given local scales `still + factor * moving`."""
+        given = self.prior.log_scale_along(self._setting(x, log_sigma), still, moving)
+        return lambda factor, log_tau: cast(Any, given(factor)).log_prob(log_tau)
+
+    def _setting(self, x: Array, log_sigma: Array) -> Setting:
         noise = 1.0 if self.logistic else jnp.exp(log_sigma)
-        setting = Setting(x, "bernoulli" if self.logistic else "normal", 1, noise)
-        return cast(Any, self.prior.log_scale(setting, local_scales)).log_prob
+        return Setting(x, "bernoulli" if self.logistic else "normal", 1, noise)
 
     def logits(self, state: GibbsState, x: Array) -> Float[Array, " rows"]:
         """The linear predictor, `tau x . direction + alpha`."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from predcp.linear._bounce import bounced_logits
 from predcp.linear._column_moves import (
@@ -68,13 +68,15 @@ class Rows(NamedTuple):
 class Few(NamedTuple):
     """The columns of the largest local scales, as many as chance has it, and all the others.
 
-    **Arguments**: `places` of more columns than are `chosen`, and their `scales`; `gram` of those chosen,
-    and of the `others`; `room`, how far the others' log scales may grow before one joins.
+    **Arguments**: `scales` of more columns than are `chosen`; local scales of `those`
+    chosen and of the `rest`, 0 elsewhere; `gram` of the former, `others` of the latter; `room`, how far
+    the others' log scales may grow before one joins.
     """
 
-    places: Int[Array, " largest"]
     scales: Float[Array, " largest"]
     chosen: Bool[Array, " largest"]
+    those: Float[Array, " columns"]
+    rest: Float[Array, " columns"]
     gram: Float[Array, "rows rows"]
     others: Float[Array, "rows rows"]
     room: Float[Array, ""]
@@ -94,22 +96,25 @@ class Few(NamedTuple):
         chosen = jnp.arange(most + 1) < count
         logs = jnp.log(scales)
         room = jnp.where(count > 0, logs[count - 1], jnp.inf) - logs[count]
-        own = _gram(across[places], jnp.where(chosen, scales, 0.0))
+        largest = jnp.where(chosen, scales, 0.0)
+        own = _gram(across[places], largest)
+        those = jnp.zeros_like(local_scales).at[places].set(largest)
         # Not the whole less these: they can be larger by more than there are digits.
         rest = local_scales.at[places].set(jnp.where(chosen, 0.0, scales))
-        return cls(places, scales, chosen, own, _gram(across, rest), room)
+        return cls(scales, chosen, those, rest, own, _gram(across, rest), room)
 
 
 class Sweep(NamedTuple):
     """`sweep(state)` is the next state, and how its proposals went.
 
-    **Arguments**: `across`, the design on its side; the others as `Gibbs` has them.
+    **Arguments**: `across`, the design on its side; `partners`, None for no exchanges; the others as
+    `Gibbs` has them.
     """
 
     model: GibbsModel
     data: tuple[Any, ...]
     across: Float[Array, "columns rows"]
-    partners: Partners
+    partners: Partners | None
     exchanges: int
     handovers: int
     paths: int
@@ -137,9 +142,10 @@ class Sweep(NamedTuple):
         if x.shape[1] > 1:
             state, now = self._apart(key_apart, state, few, rows(gram, state.log_sigma))
             gram = now.gram
-        if self.exchanges:
+        if self.partners is not None:
             now = rows(gram, state.log_sigma)
-            state, gram, figures["scales_exchanged"] = self._traded(key_trade, state, now)
+            traded = self._traded(key_trade, state, now, self.partners)
+            state, gram, figures["scales_exchanged"] = traded
         state, now = self._scales(key_scale, state, lambda log_sigma: rows(gram, log_sigma))
         state = self._coefficients(key_beta, state, now)
         state, figures["acceptance_rate"] = self._local_scales(key_local, state)
@@ -173,7 +179,9 @@ class Sweep(NamedTuple):
         eta, ended = jax.lax.scan(path, eta, jax.random.split(key, self.paths))
         return eta, jnp.mean(ended.astype(x.dtype))
 
-    def _traded(self, key: Array, state: GibbsState, rows: Rows) -> tuple[GibbsState, Array, Array]:
+    def _traded(
+        self, key: Array, state: GibbsState, rows: Rows, partners: Partners
+    ) -> tuple[GibbsState, Array, Array]:
         """Local scales traded between columns, their Gram matrix, and the fraction traded."""
         x = self.data[0]
         key_moves, key_accept = jax.random.split(key)
@@ -188,7 +196,7 @@ class Sweep(NamedTuple):
             rows.root,
             rows.root * rows.response,
             jnp.exp(state.log_tau),
-            self.partners,
+            partners,
             self.exchanges,
         )
         scales, accept = self._answered(key_accept, state, moved)
@@ -244,24 +252,22 @@ class Sweep(NamedTuple):
         x = self.data[0]
         log_largest = jnp.log(few.scales)
 
-        def moved_scales(shift: Array) -> Array:
-            after = jnp.where(few.chosen, few.scales * jnp.exp(-shift), few.scales)
-            return state.local_scales.at[few.places].set(after)
+        log_prior = self.model.log_prior_along(x, few.rest, few.those, state.log_sigma)
 
         def moved_rows(shift: Array) -> Rows:
             # In units of the new tau they shrink.
             return rows._replace(gram=few.others + jnp.exp(-2.0 * shift) * few.gram)
 
         def log_density(shift: Array) -> Array:
-            log_tau, scales = state.log_tau + shift, moved_scales(shift)
-            log_prior = self.model.log_prior(x, scales, state.log_sigma)(log_tau)
-            after = log_largest - shift
+            log_tau, after = state.log_tau + shift, log_largest - shift
             half_cauchys = -jnp.sum(jnp.where(few.chosen, jnp.logaddexp(after, -after), 0.0))
-            value = log_prior + half_cauchys + moved_rows(shift).log_marginal(log_tau)
+            value = log_prior(jnp.exp(-shift), log_tau) + half_cauchys
+            value = value + moved_rows(shift).log_marginal(log_tau)
             return jnp.where(shift < few.room, value, -jnp.inf)
 
         shift = slice_sample(key, log_density, jnp.zeros((), x.dtype), _WIDTH)
-        state = state._replace(log_tau=state.log_tau + shift, local_scales=moved_scales(shift))
+        scales = few.rest + jnp.exp(-shift) * few.those
+        state = state._replace(log_tau=state.log_tau + shift, local_scales=scales)
         return state, moved_rows(shift)
 
     def _coefficients(self, key: Array, state: GibbsState, rows: Rows) -> GibbsState:
@@ -317,8 +323,9 @@ class Sweep(NamedTuple):
         def log_prior(local_scales: Array) -> Array:
             return self.model.log_prior(x, local_scales, state.log_sigma)(state.log_tau)
 
+        stretches = min(_STRETCHES, x.shape[1])
         before = Columns(state.direction, state.local_scales, x @ state.direction)
-        moved, renewed = renewed_columns(key_renew, before, self.across, log_likelihood, _STRETCHES)
+        moved, renewed = renewed_columns(key_renew, before, self.across, log_likelihood, stretches)
         scales, accept = self._answered(key_answer, state, moved.local_scales)
         direction = jnp.where(accept > 0.0, moved.direction, state.direction)
         state = state._replace(direction=direction, local_scales=scales)

@@ -6,7 +6,7 @@ Each is a NumPyro program: `coefficients` samples `lambda`, `xi` and `log_tau` a
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import jax
@@ -117,6 +117,15 @@ class Horseshoe(LocalScales):
         """The prior of `log tau` given the local scales."""
         raise NotImplementedError
 
+    def log_scale_along(
+        self, setting: Setting, still: Array, moving: Array
+    ) -> Callable[[Array], dist.Distribution]:
+        """The prior of `log tau` given local scales `still + factor * moving`, of the factor.
+
+        The columns of one part move as one, so that a divergence need look at them only once.
+        """
+        return lambda factor: self.log_scale(setting, still + factor * moving)
+
     def coefficients(self, setting: Setting) -> Array:
         local_scales = self.local_scales(setting.shape)
         log_tau = self.sampled_log_tau(setting, self.log_scale(setting, local_scales))
@@ -176,6 +185,16 @@ class Evidence(Horseshoe):
             complexity.log_ratio = rows.log_ratio.reshape(-1)
         return ComplexityPrior(self.pi, complexity).log_scale()
 
+    def log_scale_along(
+        self, setting: Setting, still: Array, moving: Array
+    ) -> Callable[[Array], dist.Distribution]:
+        if setting.outputs > 1:
+            return super().log_scale_along(setting, still, moving)
+        # One column for each part, with the variance its columns have together.
+        parts = [jnp.sqrt(setting.x**2 @ scales**2) for scales in (still, moving)]
+        condensed = replace(setting, x=jnp.stack(parts, axis=1))
+        return lambda factor: self.log_scale(condensed, jnp.stack([jnp.ones_like(factor), factor]))
+
 
 @dataclass(frozen=True)
 class Predictive(Horseshoe):
@@ -196,7 +215,24 @@ class Predictive(Horseshoe):
             return normal_draws(jax.random.key(self.seed), self.draws, shape, self.kind)
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
-        x, noise = setting.x, self.noise(setting.shape)
+        return self._given(setting, local_scales, self.noise(setting.shape))
+
+    def log_scale_along(
+        self, setting: Setting, still: Array, moving: Array
+    ) -> Callable[[Array], dist.Distribution]:
+        if setting.outputs > 1:
+            return super().log_scale_along(setting, still, moving)
+        noise = self.noise(setting.shape).astype(setting.x.dtype)
+        # One column for each part, one row for each row and draw: what they add to its logit.
+        parts = [(setting.x @ (noise * scales).T).reshape(-1) for scales in (still, moving)]
+        condensed = replace(setting, x=jnp.stack(parts, axis=1))
+        once = jnp.ones((1, 2), setting.x.dtype)
+        return lambda factor: self._given(
+            condensed, jnp.stack([jnp.ones_like(factor), factor]), once
+        )
+
+    def _given(self, setting: Setting, local_scales: Array, noise: Array) -> dist.Distribution:
+        x = setting.x
         if setting.family == "bernoulli":
             complexity = LogisticPredictive(x, local_scales, noise)
         elif setting.family == "normal":
