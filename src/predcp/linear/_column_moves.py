@@ -118,8 +118,8 @@ class Columns(NamedTuple):
     fit: Float[Array, " rows"]
 
 
-# Of the fit.
-LogLikelihood = Callable[[Float[Array, " rows"]], Array]
+# Of one fit or several.
+LogLikelihood = Callable[[Float[Array, "*many rows"]], Float[Array, "*many"]]
 
 
 def renewed_columns(

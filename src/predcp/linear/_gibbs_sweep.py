@@ -24,7 +24,7 @@ from predcp.linear._column_moves import (
     renewed_columns,
 )
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
-from predcp.linear._handover import handed_over
+from predcp.linear._handover import LogPrior, handed_over
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
 
@@ -208,14 +208,19 @@ class Sweep(NamedTuple):
     ) -> tuple[Float[Array, " columns"], Array]:
         """The Metropolis rule for what the prior of tau thinks of moved local scales."""
         x = self.data[0]
-
-        def log_prior(scales: Array) -> Array:
-            return self.model.log_prior(x, scales, state.log_sigma)(state.log_tau)
-
+        log_prior = self._log_prior(state)
         level = jnp.log(jax.random.uniform(key, (), x.dtype))
         # A NaN fails the comparison and is refused.
         accept = level < log_prior(moved) - log_prior(state.local_scales)
         return jnp.where(accept, moved, state.local_scales), accept.astype(x.dtype)
+
+    def _log_prior(self, state: GibbsState) -> LogPrior:
+        """What the prior of tau, as it is, thinks of local scales."""
+
+        def log_prior(local_scales: Array) -> Array:
+            return self.model.log_prior(self.data[0], local_scales, state.log_sigma)(state.log_tau)
+
+        return log_prior
 
     def _scales(
         self, key: Array, state: GibbsState, rows: Callable[[Array], Rows]
@@ -320,9 +325,6 @@ class Sweep(NamedTuple):
         def log_likelihood(fit: Array) -> Array:
             return self.model.log_likelihood(tau * fit + alpha, state.log_sigma, self.data)
 
-        def log_prior(local_scales: Array) -> Array:
-            return self.model.log_prior(x, local_scales, state.log_sigma)(state.log_tau)
-
         stretches = min(_STRETCHES, x.shape[1])
         before = Columns(state.direction, state.local_scales, x @ state.direction)
         moved, renewed = renewed_columns(key_renew, before, self.across, log_likelihood, stretches)
@@ -333,7 +335,12 @@ class Sweep(NamedTuple):
         if self.handovers:
             before = Columns(state.direction, state.local_scales, x @ state.direction)
             moved, figures["handed_over"] = handed_over(
-                key_over, before, self.across, log_likelihood, log_prior, self.handovers
+                key_over,
+                before,
+                self.across,
+                log_likelihood,
+                self._log_prior(state),
+                self.handovers,
             )
             state = state._replace(direction=moved.direction, local_scales=moved.local_scales)
         return state, figures

@@ -14,13 +14,12 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from predcp.linear._column_moves import Columns
+from predcp.linear._column_moves import Columns, LogLikelihood
 
 # Columns that may hand over: those of the largest local scales.
 _LARGEST = 32
 
-# Of fits `(..., rows)`, and of local scales.
-LogLikelihoods = Callable[[Float[Array, "*many rows"]], Float[Array, "*many"]]
+# Of local scales.
 LogPrior = Callable[[Float[Array, " columns"]], Array]
 
 
@@ -28,7 +27,7 @@ def handed_over(
     key: Array,
     columns: Columns,
     across: Float[Array, "columns rows"],
-    log_likelihoods: LogLikelihoods,
+    log_likelihood: LogLikelihood,
     log_prior: LogPrior,
     proposals: int,
 ) -> tuple[Columns, Array]:
@@ -47,10 +46,10 @@ def handed_over(
         # Few more often than many: the rank is drawn on a log scale.
         log_rank = jax.random.uniform(key_rank, (), kind) * math.log(most + 1.0)
         first = largest[jnp.clip(jnp.exp(log_rank).astype(int) - 1, 0, most - 1)]
-        sign, log_ways = _trades(columns, first, across, log_likelihoods)
+        sign, log_ways = _trades(columns, first, across, log_likelihood)
         second = _drawn(key_second, log_ways)
         moved = _traded(columns, first, second, sign[second], across)
-        _, log_ways_back = _trades(moved, second, across, log_likelihoods)
+        _, log_ways_back = _trades(moved, second, across, log_likelihood)
         log_prior_moved = log_prior(moved.local_scales)
         log_ratio = logsumexp(log_ways) - logsumexp(log_ways_back)
         log_ratio = log_ratio + log_prior_moved - log_prior_now
@@ -71,7 +70,7 @@ def _trades(
     columns: Columns,
     first: Int[Array, ""],
     across: Float[Array, "columns rows"],
-    log_likelihoods: LogLikelihoods,
+    log_likelihood: LogLikelihood,
 ) -> tuple[Float[Array, " columns"], Float[Array, " columns"]]:
     """The sign of each column's correlation with the first, and `log min(1, ratio)` of their trade."""
     own, theirs = columns.direction[first], columns.direction
@@ -79,7 +78,7 @@ def _trades(
     sign = jnp.where(across @ column < 0.0, -1.0, 1.0).astype(theirs.dtype)
     to_first, to_other = sign * theirs - own, sign * own - theirs
     fits = columns.fit + to_first[:, None] * column + to_other[:, None] * across
-    gain = log_likelihoods(fits) - log_likelihoods(columns.fit)
+    gain = log_likelihood(fits) - log_likelihood(columns.fit)
     log_ways = jnp.where(gain < 0.0, gain, jnp.where(jnp.isnan(gain), -jnp.inf, 0.0))
     # None is its own partner.
     return sign, log_ways.at[first].set(-jnp.inf)
