@@ -23,7 +23,7 @@ from predcp.linear import (
     logistic_regression,
 )
 from predcp.linear._bounce import bounced_logits
-from predcp.linear._column_moves import Partners
+from predcp.linear._lattice import lattice_sample
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
 
@@ -76,6 +76,48 @@ def test_a_slice_without_a_density_stays():
     assert slice_sample(jax.random.key(0), lambda v: jnp.log(v), start, 1.0) == start
 
 
+# Each as a log density and its distribution: half a line, two far modes, a tail without a mean.
+LATTICE_TARGETS = {
+    "gamma": (
+        lambda v: jnp.where(v > 0.0, 2.0 * jnp.log(jnp.abs(v)) - v, jnp.nan),
+        stats.gamma(3),
+    ),
+    "two-modes": (
+        lambda v: jnp.logaddexp(-0.5 * (v / 0.1) ** 2, -0.5 * ((v - 30.0) / 0.1) ** 2),
+        None,
+    ),
+    "cauchy": (lambda v: -jnp.log1p(v**2), stats.cauchy()),
+}
+
+
+@pytest.mark.parametrize("name", LATTICE_TARGETS)
+def test_a_lattice_leaves_a_density_alone(name):
+    """Independent starts from the exact distribution, one move, then the same distribution."""
+    log_density, known = LATTICE_TARGETS[name]
+    count, random = 20_000, np.random.default_rng(2)
+    if known is None:
+        starts = 0.1 * random.normal(size=count) + 30.0 * random.integers(0, 2, size=count)
+    else:
+        starts = known.rvs(size=count, random_state=random)
+    keys = jax.random.split(jax.random.key(4), count)
+    move = jax.jit(jax.vmap(lambda key, start: lattice_sample(key, log_density, start, 32)))
+    after = np.asarray(move(keys, jnp.asarray(starts)))
+    moved = np.abs(after - starts) > 0.0
+    assert np.mean(moved) > 0.5
+    if known is None:
+        # A far mode is found, and nothing settles in between.
+        assert np.mean(np.abs(after - starts) > 15.0) > 0.005
+        after = np.where(after > 15.0, after - 30.0, after)
+        known = stats.norm(scale=0.1)
+    assert stats.kstest(after, known.cdf).pvalue > 1e-3
+
+
+def test_a_lattice_without_a_density_stays():
+    start = jnp.asarray(-1.0)
+    for key in jax.random.split(jax.random.key(0), 20):
+        assert lattice_sample(key, lambda v: jnp.log(v), start, 8) == start
+
+
 def test_paths_leave_a_logistic_posterior_alone():
     """Two correlated logits: means against quadrature, from paths alone."""
     covariance = jnp.asarray([[9.0, 6.0], [6.0, 16.0]])
@@ -100,16 +142,6 @@ def test_paths_leave_a_logistic_posterior_alone():
         seen = np.asarray(eta[:, number])[None, :, None]
         error = seen.std() / np.sqrt(float(bulk_ess(seen)[0]))
         assert abs(seen.mean() - expected) < 4.5 * error
-
-
-def test_partners_are_the_most_correlated():
-    design = jnp.asarray(RANDOM.normal(size=(10, 60)))
-    partners = Partners.of(design)
-    correlation = np.abs(np.corrcoef(np.asarray(design), rowvar=False))
-    unit = np.asarray(design / jnp.linalg.norm(design, axis=0))
-    correlation = np.abs(unit.T @ unit) - 2 * np.eye(60)
-    assert np.array_equal(partners.columns[:, 0], correlation.argmax(1))
-    np.testing.assert_allclose(np.exp(partners.log_probability).sum(1), 1.0)
 
 
 def kept(sites, x, y):
@@ -146,9 +178,9 @@ class Mean(NamedTuple):
         return np.abs(self.value - other.value) / np.sqrt(self.error + other.error)
 
 
-def compared(target, means):
+def compared(target, means, lattice):
     """Gibbs sampling finds these means."""
-    ours = Gibbs(warmup=200, draws=3000, seed=1, chunk=400).sample(target)[0]
+    ours = Gibbs(warmup=200, draws=3000, seed=1, chunk=400, lattice=lattice).sample(target)[0]
     assert np.all(np.isfinite(ours.statistics["lp"]))
     for name, mine in ours.values.items():
         assert np.max(rank_normalised_rhat(mine)) < 1.02, name
@@ -179,54 +211,67 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("prior", "design", "intercept"),
+    ("prior", "design", "intercept", "lattice"),
     [
-        (Evidence(PI), MANY_COLUMNS, True),
-        (Predictive(PI), MANY_COLUMNS, False),
-        (Evidence(PI), MANY_ROWS, False),
-        (Predictive(PI), MANY_ROWS, True),
-        (HalfCauchyScale(), MANY_ROWS, True),
+        (Evidence(PI), MANY_COLUMNS, True, 0),
+        (Predictive(PI), MANY_COLUMNS, False, 0),
+        (Predictive(PI), MANY_COLUMNS, False, 32),
+        (Evidence(PI), MANY_ROWS, False, 32),
+        (Predictive(PI), MANY_ROWS, True, 0),
+        (HalfCauchyScale(), MANY_ROWS, True, 32),
     ],
-    ids=["ecp-columns", "predcp-columns", "ecp-rows", "predcp-rows", "half-cauchy-rows"],
+    ids=[
+        "ecp-columns",
+        "predcp-columns",
+        "predcp-columns-lattice",
+        "ecp-rows-lattice",
+        "predcp-rows",
+        "half-cauchy-rows-lattice",
+    ],
 )
-def test_logistic_posteriors_are_exact(prior, design, intercept):
+def test_logistic_posteriors_are_exact(prior, design, intercept, lattice):
     data, options = (design, CLASSES[: len(design)]), {"prior": prior, "intercept": intercept}
     target = Target(logistic_regression, data, options, keep=kept)
-    compared(target, weighted_prior(target, 200_000))
+    compared(target, weighted_prior(target, 200_000), lattice)
 
 
 RESPONSES = jnp.asarray(RANDOM.normal(size=12))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
-def test_linear_posteriors_are_those_of_nuts(prior):
+@pytest.mark.parametrize(
+    ("prior", "lattice"), [(Evidence(PI), 0), (Predictive(PI), 32)], ids=["ecp", "predcp-lattice"]
+)
+def test_linear_posteriors_are_those_of_nuts(prior, lattice):
     options = {"prior": prior, "intercept": True}
     target = Target(linear_regression, (MANY_ROWS, RESPONSES), options, keep=kept)
     theirs = Nuts(warmup=500, draws=2000, target_acceptance=0.95, chunk=500).sample(target)[0]
-    compared(target, {name: Mean.of_chains(values) for name, values in theirs.values.items()})
+    means = {name: Mean.of_chains(values) for name, values in theirs.values.items()}
+    compared(target, means, lattice)
 
 
 @pytest.mark.parametrize(
-    ("model", "prior", "design"),
+    ("model", "prior", "design", "lattice"),
     [
-        (logistic_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS),
+        (logistic_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS, 0),
         pytest.param(
             logistic_regression,
             Predictive(PI, draws=4),
             MANY_ROWS[:6],
+            0,
             marks=pytest.mark.long,
         ),
         pytest.param(
             linear_regression,
             Evidence(predcp.Exponential(0.5)),
             MANY_COLUMNS,
+            32,
             marks=pytest.mark.long,
         ),
     ],
-    ids=["logistic-ecp", "logistic-predcp", "linear-ecp"],
+    ids=["logistic-ecp", "logistic-predcp", "linear-ecp-lattice"],
 )
-def test_ranks_are_uniform(model, prior, design):
+def test_ranks_are_uniform(model, prior, design, lattice):
     """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
     options = {"prior": prior, "intercept": True}
     simulations, draws, thin = 60, 240, 6
@@ -246,7 +291,7 @@ def test_ranks_are_uniform(model, prior, design):
     y, truth = simulated(jax.random.split(jax.random.key(11), simulations))
     designs = jnp.broadcast_to(design, (simulations, *design.shape))
     target = Target(model, (designs, y), options, simulations, ranked)
-    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=300, exchanges=4).sample(target)
+    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=300, lattice=lattice).sample(target)
     for name, true in truth.items():
         ranks = [
             int(np.sum(fit.values[name][0, ::thin] < float(value)))
@@ -291,7 +336,7 @@ def test_other_models_are_refused_with_a_cure(make, message):
     assert "inference='nuts'" in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["exchanges", "handovers", "paths"])
+@pytest.mark.parametrize("name", ["handovers", "paths", "lattice"])
 def test_bad_settings_are_named(name):
     with pytest.raises(ValueError, match=name):
         Gibbs(**{name: -1})

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from predcp.linear._chain_sampler import ChainSampler
-from predcp.linear._column_moves import Partners
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
 from predcp.linear._gibbs_sweep import Sweep
 from predcp.linear._layout import Program
 from predcp.linear._target import Target
+
+# Points at once that a GPU looks at in hardly more time than at one.
+_LATTICE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,38 +28,41 @@ class Gibbs(ChainSampler):
     **Arguments**
     - `handovers`: proposals a sweep that any column takes the place of one of the largest, by the
         likelihood of each such trade: the way between sets of columns that explain the same rows.
-    - `exchanges`: proposals a sweep that two correlated columns trade their local scales, the
-        coefficients integrated out.
     - `paths`: Hamiltonian paths a sweep through the logits of separable rows (logistic outcomes
         with at least as many columns as rows), which Polya-gamma weights would hold in place.
+    - `lattice`: points that tau and sigma choose from, all looked at in the same go; 0 for slices,
+        which look at one point after the other. None is 32 on a GPU and 0 on a CPU.
     - `warmup`: shorter than other samplers', since nothing is tuned: sweeps to forget the start.
     - the others as for `ChainSampler`.
     """
 
     warmup: int = 200
-    exchanges: int = 0
     handovers: int = 1
     paths: int = 1
+    lattice: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("exchanges", "handovers", "paths"):
+        for name in ("handovers", "paths"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        # From one point there is nothing to choose.
+        if self.lattice is not None and (self.lattice < 0 or self.lattice == 1):
+            raise ValueError(f"lattice must be None, 0 or at least 2, got {self.lattice}")
 
     def build(self, target: Target) -> Program:
         model = GibbsModel.of(target)
+        lattice = self.lattice
+        if lattice is None:
+            lattice = 0 if jax.default_backend() == "cpu" else _LATTICE
 
-        def start(key: Array, *data: Any) -> tuple[GibbsState, Partners | None]:
-            # One column has none to trade with.
-            trading = self.exchanges > 0 and data[0].shape[1] > 1
-            return model.start(key, data), Partners.of(data[0]) if trading else None
+        def start(key: Array, *data: Any) -> GibbsState:
+            return model.start(key, data)
 
-        def advance(carry: tuple[GibbsState, Partners | None], *data: Any):
-            state, partners = carry
+        def advance(state: GibbsState, *data: Any):
+            # One column has none to hand over to.
             handovers = self.handovers if data[0].shape[1] > 1 else 0
-            across = data[0].T
-            sweep = Sweep(model, data, across, partners, self.exchanges, handovers, self.paths)
+            sweep = Sweep(model, data, data[0].T, handovers, self.paths, lattice)
 
             def one(state: GibbsState, _: None):
                 state, figures = sweep(state)
@@ -68,7 +73,6 @@ class Gibbs(ChainSampler):
                 }
                 return state, (target.kept_sites(model.sites(state), *data), statistics)
 
-            state, kept = jax.lax.scan(one, state, length=self.chunk)
-            return (state, partners), kept
+            return jax.lax.scan(one, state, length=self.chunk)
 
         return Program(start, advance)

@@ -17,21 +17,17 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from predcp.linear._bounce import bounced_logits
-from predcp.linear._column_moves import (
-    Columns,
-    Partners,
-    exchanged_scales,
-    renewed_columns,
-)
+from predcp.linear._column_moves import Columns, renewed_columns
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
 from predcp.linear._handover import LogPrior, handed_over
+from predcp.linear._lattice import lattice_sample
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
 
 # Of a slice on a log scale: posteriors of log tau are a few units wide.
 _WIDTH = 2.0
 # Reflections of a path: some for every row, before it is given up.
-_REFLECTIONS = 20
+_REFLECTIONS = 4
 # Columns that tau may leave as they are.
 _LARGEST = 64
 # Of more columns the half-Cauchys hold their common size in place.
@@ -107,22 +103,20 @@ class Few(NamedTuple):
 class Sweep(NamedTuple):
     """`sweep(state)` is the next state, and how its proposals went.
 
-    **Arguments**: `across`, the design on its side; `partners`, None for no exchanges; the others as
-    `Gibbs` has them.
+    **Arguments**: `across`, the design on its side; the others as `Gibbs` has them.
     """
 
     model: GibbsModel
     data: tuple[Any, ...]
     across: Float[Array, "columns rows"]
-    partners: Partners | None
-    exchanges: int
     handovers: int
     paths: int
+    lattice: int
 
     def __call__(self, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
         model, (x, y) = self.model, self.data[:2]
-        key, *keys = jax.random.split(state.key, 12)
-        key_few, key_path, key_weights, key_apart, key_trade, key_scale, *more = keys
+        key, *keys = jax.random.split(state.key, 11)
+        key_few, key_path, key_weights, key_apart, key_scale, *more = keys
         key_beta, key_local, key_columns, key_size, key_share = more
         state = state._replace(key=key)
         figures: dict[str, Array] = {}
@@ -142,10 +136,6 @@ class Sweep(NamedTuple):
         if x.shape[1] > 1:
             state, now = self._apart(key_apart, state, few, rows(gram, state.log_sigma))
             gram = now.gram
-        if self.partners is not None:
-            now = rows(gram, state.log_sigma)
-            traded = self._traded(key_trade, state, now, self.partners)
-            state, gram, figures["scales_exchanged"] = traded
         state, now = self._scales(key_scale, state, lambda log_sigma: rows(gram, log_sigma))
         state = self._coefficients(key_beta, state, now)
         state, figures["acceptance_rate"] = self._local_scales(key_local, state)
@@ -179,29 +169,11 @@ class Sweep(NamedTuple):
         eta, ended = jax.lax.scan(path, eta, jax.random.split(key, self.paths))
         return eta, jnp.mean(ended.astype(x.dtype))
 
-    def _traded(
-        self, key: Array, state: GibbsState, rows: Rows, partners: Partners
-    ) -> tuple[GibbsState, Array, Array]:
-        """Local scales traded between columns, their Gram matrix, and the fraction traded."""
-        x = self.data[0]
-        key_moves, key_accept = jax.random.split(key)
-        eye = jnp.eye(rows.root.size, dtype=x.dtype)
-        inverse = cho_solve((rows.factor(state.log_tau), True), eye)
-        moved, gram, accepted = exchanged_scales(
-            key_moves,
-            state.local_scales,
-            rows.gram,
-            inverse,
-            self.across,
-            rows.root,
-            rows.root * rows.response,
-            jnp.exp(state.log_tau),
-            partners,
-            self.exchanges,
-        )
-        scales, accept = self._answered(key_accept, state, moved)
-        gram = jnp.where(accept > 0.0, gram, rows.gram)
-        return state._replace(local_scales=scales), gram, accepted * accept
+    def _drawn(self, key: Array, log_density: Callable[[Array], Array], start: Array) -> Array:
+        """One number given all others."""
+        if self.lattice:
+            return lattice_sample(key, log_density, start, self.lattice)
+        return slice_sample(key, log_density, start, _WIDTH)
 
     def _answered(
         self, key: Array, state: GibbsState, moved: Array
@@ -236,14 +208,14 @@ class Sweep(NamedTuple):
                 log_prior = self.model.log_prior(x, state.local_scales, log_sigma)(state.log_tau)
                 return half_normal + log_prior + rows(log_sigma).log_marginal(state.log_tau)
 
-            log_sigma = slice_sample(key_sigma, of_sigma, log_sigma, _WIDTH)
+            log_sigma = self._drawn(key_sigma, of_sigma, log_sigma)
         now = rows(log_sigma)
         log_prior = self.model.log_prior(x, state.local_scales, log_sigma)
 
         def of_tau(log_tau: Array) -> Array:
             return log_prior(log_tau) + now.log_marginal(log_tau)
 
-        log_tau = slice_sample(key_tau, of_tau, state.log_tau, _WIDTH)
+        log_tau = self._drawn(key_tau, of_tau, state.log_tau)
         return state._replace(log_tau=log_tau, log_sigma=log_sigma), now
 
     def _apart(
@@ -270,7 +242,7 @@ class Sweep(NamedTuple):
             value = value + moved_rows(shift).log_marginal(log_tau)
             return jnp.where(shift < few.room, value, -jnp.inf)
 
-        shift = slice_sample(key, log_density, jnp.zeros((), x.dtype), _WIDTH)
+        shift = self._drawn(key, log_density, jnp.zeros((), x.dtype))
         scales = few.rest + jnp.exp(-shift) * few.those
         state = state._replace(log_tau=state.log_tau + shift, local_scales=scales)
         return state, moved_rows(shift)
@@ -360,7 +332,7 @@ class Sweep(NamedTuple):
             likelihood = self.model.log_likelihood(eta, state.log_sigma, self.data)
             return likelihood + log_prior(log_tau)
 
-        return state._replace(log_tau=slice_sample(key, log_density, state.log_tau, _WIDTH))
+        return state._replace(log_tau=self._drawn(key, log_density, state.log_tau))
 
     def _shared_out(self, key: Array, state: GibbsState) -> GibbsState:
         """tau against all local scales, coefficients as they are: what few columns leave open."""
@@ -373,7 +345,7 @@ class Sweep(NamedTuple):
             half_cauchys = -jnp.sum(jnp.logaddexp(moved, -moved))
             return log_prior(state.log_tau + shift) + half_cauchys
 
-        shift = slice_sample(key, log_density, jnp.zeros((), x.dtype), _WIDTH)
+        shift = self._drawn(key, log_density, jnp.zeros((), x.dtype))
         return state._replace(
             log_tau=state.log_tau + shift,
             local_scales=state.local_scales * jnp.exp(-shift),

@@ -40,12 +40,12 @@ def handed_over(
     most = min(_LARGEST, count)
 
     def propose(carry, key):
-        columns, log_prior_now, accepted = carry
+        columns, largest, log_prior_now, accepted = carry
         key_rank, key_second, key_accept = jax.random.split(key, 3)
-        _, largest = jax.lax.top_k(columns.local_scales, most)
         # Few more often than many: the rank is drawn on a log scale.
         log_rank = jax.random.uniform(key_rank, (), kind) * math.log(most + 1.0)
-        first = largest[jnp.clip(jnp.exp(log_rank).astype(int) - 1, 0, most - 1)]
+        rank = jnp.clip(jnp.exp(log_rank).astype(int) - 1, 0, most - 1)
+        first = largest[rank]
         sign, log_ways = _trades(columns, first, across, log_likelihood)
         second = _drawn(key_second, log_ways)
         moved = _traded(columns, first, second, sign[second], across)
@@ -58,11 +58,15 @@ def handed_over(
         # A NaN fails the comparison and is refused.
         accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
         columns = jax.tree.map(lambda new, old: jnp.where(accept, new, old), moved, columns)
+        # A trade leaves the scales in order and only moves them.
+        followed = jnp.where(largest == second, first, largest).at[rank].set(second)
+        largest = jnp.where(accept, followed, largest)
         log_prior_now = jnp.where(accept, log_prior_moved, log_prior_now)
-        return (columns, log_prior_now, accepted + accept), None
+        return (columns, largest, log_prior_now, accepted + accept), None
 
-    begin = (columns, log_prior(columns.local_scales), jnp.zeros((), kind))
-    (columns, _, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
+    _, largest = jax.lax.top_k(columns.local_scales, most)
+    begin = (columns, largest, log_prior(columns.local_scales), jnp.zeros((), kind))
+    (columns, *_, accepted), _ = jax.lax.scan(propose, begin, jax.random.split(key, proposals))
     return columns, accepted / proposals
 
 
