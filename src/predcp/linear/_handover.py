@@ -59,8 +59,9 @@ def handed_over(
         accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
         columns = jax.tree.map(lambda new, old: jnp.where(accept, new, old), moved, columns)
         # A trade leaves the scales in order and only moves them.
-        followed = jnp.where(largest == second, first, largest).at[rank].set(second)
-        largest = jnp.where(accept, followed, largest)
+        followed = jnp.where(largest == second, first, largest)
+        followed = jnp.where(jnp.arange(most) == rank, second, followed)
+        largest = jnp.where(accept, followed, largest).astype(largest.dtype)
         log_prior_now = jnp.where(accept, log_prior_moved, log_prior_now)
         return (columns, largest, log_prior_now, accepted + accept), None
 
