@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from predcp._chains import bulk_ess, rank_normalised_rhat, tail_ess
+from predcp._chains import bulk_ess, rank_normalised_rhat, tail_ess, worst_rhat
 
 arviz = pytest.importorskip("arviz_stats.base").array_stats
 
@@ -64,3 +64,17 @@ def test_nan_and_constant_quantities_give_nan():
 def test_too_few_draws_are_refused():
     with pytest.raises(ValueError, match=r"at least 4, .* got \(2, 3\)"):
         bulk_ess(np.zeros((2, 3)))
+
+
+def test_the_worst_rhat_leaves_out_what_every_chain_agrees_upon():
+    draws = np.random.default_rng(0).normal(size=(4, 200, 3))
+    apart = draws + np.array([0.0, 0.0, 1.0]) * np.arange(4)[:, None, None]
+    assert worst_rhat(apart) == rank_normalised_rhat(apart)[2]
+    draws[:, :, 1] = 1.0
+    assert worst_rhat(draws) == np.max(rank_normalised_rhat(draws[:, :, ::2]))
+    assert worst_rhat(np.ones((4, 200, 3))) == 1.0
+    # Each chain stuck at a place of its own is no agreement.
+    draws[:, :, 1] = np.arange(4)[:, None]
+    assert not worst_rhat(draws) <= 1.01
+    draws[0, 3, 1] = np.nan
+    assert not worst_rhat(draws) <= 1.01

@@ -15,6 +15,19 @@ def rank_normalised_rhat(draws: np.ndarray) -> np.ndarray:
     return np.maximum(_rhat(_normal_scores(split)), _rhat(_normal_scores(folded)))
 
 
+def worst_rhat(draws: np.ndarray) -> float:
+    """The largest R-hat of many quantities; NaN if one of them is not finite.
+
+    What is the same in every draw of every chain (a saturated probability) is agreed upon, and no
+    statistic says so: it is left out, and where nothing else is left the answer is 1.
+
+    **Arguments:** `draws` is `(chains, draws, quantities)`.
+    """
+    with np.errstate(invalid="ignore"):
+        moving = ~(np.ptp(draws, axis=(0, 1)) == 0.0)
+    return float(np.max(rank_normalised_rhat(draws[:, :, moving]))) if moving.any() else 1.0
+
+
 def bulk_ess(draws: np.ndarray) -> np.ndarray:
     """Effective number of draws for the centre of the distribution, one for each quantity.
 

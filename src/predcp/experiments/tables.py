@@ -46,7 +46,7 @@ def table1() -> list[Cell]:
         "draws": 2000,
         "max_draws": 32000,
         "max_seconds": 480,
-        "handovers": 24,
+        "handovers": 12,
         "paths": 1,
         "lattice": 32,
     }

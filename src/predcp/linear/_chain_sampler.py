@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from predcp._chains import rank_normalised_rhat
+from predcp._chains import worst_rhat
 from predcp.linear._draws import Draws, unpack
 from predcp.linear._layout import Layout, Program, Progress, run
 from predcp.linear._target import Target
@@ -72,12 +70,12 @@ class ChainSampler:
             return 0
         names = tuple(values) if self.monitor is None else self.monitor
         # Of several problems the worst decides: a GPU carries the others along for nothing.
-        worst = max(
-            float(np.max(rank_normalised_rhat(problem[:, self.warmup :])))
+        rhats = [
+            worst_rhat(problem[:, self.warmup :].reshape(*problem.shape[:1], held, -1))
             for monitored in names
             for problem in values[monitored]
-        )
-        if worst <= self.rhat:
+        ]
+        if all(rhat <= self.rhat for rhat in rhats):
             return 0
         chunks = -(-min(held, self.max_draws - held) // self.chunk)
         if self.max_seconds is None:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
-from predcp._chains import rank_normalised_rhat
+from predcp._chains import rank_normalised_rhat, worst_rhat
 from predcp.linear._draws import Draws
 
 
@@ -33,15 +33,15 @@ def convergence(draws: Draws) -> dict[str, float]:
     probability = 0.5 * (1.0 + np.tanh(0.5 * logits))
     log_tau = draws.values["log_tau"].astype(np.float64)
     log_density = np.asarray(draws.statistics["lp"], np.float64)
-    moving = np.ptp(probability, axis=(0, 1)) > 0.0
-    if not moving.all():
-        # Saturated alike in every draw of every chain: they agree, and no statistic says so.
-        probability = probability[:, :, moving] if moving.any() else log_tau[:, :, None]
     rhats = {
-        "rhat_probability": float(np.max(rank_normalised_rhat(probability))),
+        "rhat_probability": worst_rhat(probability),
         "rhat_tau": float(rank_normalised_rhat(log_tau)),
         "rhat_log_density": float(rank_normalised_rhat(log_density)),
     }
+    # Saturated alike in every draw of every chain: they agree, and no statistic says so.
+    moving = np.ptp(probability, axis=(0, 1)) > 0.0
+    if not moving.all():
+        probability = probability[:, :, moving] if moving.any() else log_tau[:, :, None]
     return {
         "rhat_max": float(np.max(list(rhats.values()))),
         **rhats,

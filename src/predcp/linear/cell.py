@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import enable_x64
@@ -96,7 +97,7 @@ def inference(cell: Cell) -> ChainSampler | MeanField:
     for name in ("complexity_draws", "intercept", "precision", "target", "missing", "sha256"):
         settings.pop(name, None)
     if cell.inference in _SAMPLERS:
-        return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_logits",), **settings)
+        return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_probability",), **settings)
     if cell.inference in ("vi", "vi-converged"):
         rule = "advi" if cell.inference == "vi" else "converged"
         return MeanField(seed=cell.seed, rule=rule, **settings)
@@ -125,10 +126,13 @@ def _keep(sites: dict[str, Array], x: Array, y: Array, x_test: Array) -> dict[st
         # tau last: in the tail of a log-Cauchy it may be infinite, and logits still have a sign.
         tau, direction = jnp.exp(sites["log_tau"]), sites["lambda"] * sites["xi"]
     alpha = sites.get("alpha", 0.0)
+    test_logits = tau * (x_test @ direction) + alpha
     return {
         "log_tau": sites["log_tau"],
         "train_logits": tau * (x @ direction) + alpha,
-        "test_logits": tau * (x_test @ direction) + alpha,
+        "test_logits": test_logits,
+        # What is reported of the chains decides when they have mixed.
+        "test_probability": jax.nn.sigmoid(test_logits),
     }
 
 
