@@ -27,10 +27,9 @@ def scores(logits: np.ndarray, target: np.ndarray) -> dict[str, float]:
 
 def convergence(draws: Draws) -> dict[str, float]:
     """R-hat and ESS of the test probabilities, of tau and of the log density; how the steps went."""
-    logits = draws.values["test_logits"].astype(np.float64)
-    if logits.shape[0] == 1:
+    probability = draws.values["test_probability"].astype(np.float64)
+    if probability.shape[0] == 1:
         return dict(draws.figures)
-    probability = 0.5 * (1.0 + np.tanh(0.5 * logits))
     log_tau = draws.values["log_tau"].astype(np.float64)
     log_density = np.asarray(draws.statistics["lp"], np.float64)
     rhats = {
