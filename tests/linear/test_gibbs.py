@@ -114,8 +114,8 @@ def test_a_lattice_leaves_a_density_alone(name):
 
 def test_a_lattice_without_a_density_stays():
     start = jnp.asarray(-1.0)
-    for key in jax.random.split(jax.random.key(0), 20):
-        assert lattice_sample(key, lambda v: jnp.log(v), start, 8) == start
+    move = jax.jit(jax.vmap(lambda key: lattice_sample(key, jnp.log, start, 8)))
+    assert np.all(move(jax.random.split(jax.random.key(0), 100)) == start)
 
 
 def test_paths_leave_a_logistic_posterior_alone():
@@ -274,7 +274,7 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
 def test_ranks_are_uniform(model, prior, design, lattice):
     """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
     options = {"prior": prior, "intercept": True}
-    simulations, draws, thin = 60, 240, 6
+    simulations, draws, thin = 50, 160, 4
 
     @jax.jit
     @jax.vmap
@@ -291,7 +291,7 @@ def test_ranks_are_uniform(model, prior, design, lattice):
     y, truth = simulated(jax.random.split(jax.random.key(11), simulations))
     designs = jnp.broadcast_to(design, (simulations, *design.shape))
     target = Target(model, (designs, y), options, simulations, ranked)
-    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=300, lattice=lattice).sample(target)
+    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=220, lattice=lattice).sample(target)
     for name, true in truth.items():
         ranks = [
             int(np.sum(fit.values[name][0, ::thin] < float(value)))
@@ -308,7 +308,7 @@ def test_estimators_take_it_by_name_or_as_an_object(columns):
     x = RANDOM.normal(size=(30, columns))
     y = 2.0 * x[:, 0] + 0.1 * RANDOM.normal(size=30)
     weights = np.where(np.arange(30) < 25, 1.0, 0.5)
-    quick = Gibbs(chains=2, warmup=100, draws=200, chunk=100)
+    quick = Gibbs(chains=2, warmup=100, draws=200, chunk=100, lattice=16)
     model = LinearRegression(prior="ecp", inference=quick).fit(x, y, sample_weight=weights)
     assert abs(model.coef_[0] - 2.0) < 0.1
     assert "divergent" not in str(model.summary())

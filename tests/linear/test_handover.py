@@ -65,7 +65,7 @@ def test_arrangements_stay_as_probable_as_their_density_says(proposals):
         off = jnp.max(jnp.abs(columns.fit - columns.direction @ ACROSS))
         return jnp.argmin(jnp.sum(far, axis=1)), jnp.min(jnp.sum(far, axis=1)) + off, accepted
 
-    draws = 50_000
+    draws = 25_000
     place, distance, accepted = jax.jit(moved)(jax.random.split(jax.random.key(0), draws))
     assert np.max(distance) < 1e-9
     assert np.mean(accepted) > 0.3

@@ -122,12 +122,9 @@ def gap(first, second):
     return np.abs(first.mean((0, 1)) - second.mean((0, 1))) / np.sqrt(variance)
 
 
-# The other prior by default in test_calibration.
-@pytest.mark.parametrize(
-    "prior",
-    [Evidence(PI), pytest.param(Predictive(PI), marks=pytest.mark.long)],
-    ids=["ecp", "predcp"],
-)
+# By default both are part of test_calibration.
+@pytest.mark.long
+@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
 def test_coordinates_and_exchanges_leave_the_posterior_alone(prior):
     plain = replace(prior, coordinates="log", centring=0.0)
     reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
