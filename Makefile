@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	@touch $(STAMP)
 
-test: $(STAMP)  ## run the tests (nine and a half minutes on two cores)
+test: $(STAMP)  ## run the tests (about ten minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-long: $(STAMP)  ## run the tests that take minutes each

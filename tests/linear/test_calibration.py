@@ -10,7 +10,7 @@ from scipy import stats
 import predcp
 from predcp.linear import Evidence, Hmc, Predictive, Target, logistic_regression
 
-SIMULATIONS, ROWS, COLUMNS = 60, 8, 2
+SIMULATIONS, ROWS, COLUMNS = 40, 8, 2
 DRAWS, THIN = 250, 5
 DESIGN = jnp.asarray(np.random.default_rng(5).normal(size=(ROWS, COLUMNS)))
 
@@ -20,7 +20,7 @@ def kept(sites, x, y):
     return {"log_tau": sites["log_tau"], "beta": beta[0], "size": jnp.sum(jnp.abs(x @ beta))}
 
 
-# The other prior by default in test_gibbs and test_samplers.
+# The other prior by default in test_gibbs.
 @pytest.mark.parametrize(
     "prior",
     [

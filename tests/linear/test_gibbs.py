@@ -274,7 +274,7 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
 def test_ranks_are_uniform(model, prior, design, lattice):
     """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
     options = {"prior": prior, "intercept": True}
-    simulations, draws, thin = 50, 160, 4
+    simulations, draws, thin = 40, 160, 4
 
     @jax.jit
     @jax.vmap

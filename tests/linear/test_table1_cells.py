@@ -14,7 +14,7 @@ SHORT = {"chains": 2, "warmup": 50, "draws": 50, "chunk": 50}
 
 def test_several_splits_in_one_program():
     cells = [
-        Cell("breast-wisconsin", "logistic", "ecp", "hmc", split, settings=SHORT)
+        Cell("breast-wisconsin", "logistic", "ecp", "hmc", split, settings=SHORT | {"max_steps": 8})
         for split in range(2)
     ]
     with jax.enable_x64(False):
