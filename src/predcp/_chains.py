@@ -15,17 +15,25 @@ def rank_normalised_rhat(draws: np.ndarray) -> np.ndarray:
     return np.maximum(_rhat(_normal_scores(split)), _rhat(_normal_scores(folded)))
 
 
-def worst_rhat(draws: np.ndarray) -> float:
-    """The largest R-hat of many quantities; NaN if one of them is not finite.
+def that_move(draws: np.ndarray) -> np.ndarray:
+    """The quantities that are not the same in every draw of every chain, as a saturated probability is.
 
-    What is the same in every draw of every chain (a saturated probability) is agreed upon, and no
-    statistic says so: it is left out, and where nothing else is left the answer is 1.
+    Chains agree upon such a one, and no statistic says so.
 
-    **Arguments:** `draws` is `(chains, draws, quantities)`.
+    **Arguments:** `draws` is `(chains, draws, quantities)`; what is not finite counts as moving.
     """
     with np.errstate(invalid="ignore"):
-        moving = ~(np.ptp(draws, axis=(0, 1)) == 0.0)
-    return float(np.max(rank_normalised_rhat(draws[:, :, moving]))) if moving.any() else 1.0
+        still = np.ptp(draws, axis=(0, 1)) == 0.0
+    return draws[:, :, ~still]
+
+
+def worst_rhat(draws: np.ndarray) -> float:
+    """The largest R-hat of the quantities that move, 1 if none does; NaN if one is not finite.
+
+    **Arguments:** as `that_move`.
+    """
+    moving = that_move(draws)
+    return float(np.max(rank_normalised_rhat(moving))) if moving.size else 1.0
 
 
 def bulk_ess(draws: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ class ChainSampler:
         names = tuple(values) if self.monitor is None else self.monitor
         # Of several problems the worst decides: a GPU carries the others along for nothing.
         rhats = [
-            worst_rhat(problem[:, self.warmup :].reshape(*problem.shape[:1], held, -1))
+            worst_rhat(problem[:, self.warmup :].reshape(len(problem), held, -1))
             for monitored in names
             for problem in values[monitored]
         ]

@@ -58,7 +58,7 @@ def handed_over(
         # A NaN fails the comparison and is refused.
         accept = jnp.log(jax.random.uniform(key_accept, (), kind)) < log_ratio
         columns = jax.tree.map(lambda new, old: jnp.where(accept, new, old), moved, columns)
-        # A trade leaves the scales in order and only moves them.
+        # A trade changes places, not scales: each rank is followed to its new one, without a sort.
         followed = jnp.where(largest == second, first, largest)
         followed = jnp.where(jnp.arange(most) == rank, second, followed)
         largest = jnp.where(accept, followed, largest).astype(largest.dtype)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
-from predcp._chains import rank_normalised_rhat, worst_rhat
+from predcp._chains import rank_normalised_rhat, that_move, worst_rhat
 from predcp.linear._draws import Draws
 
 
@@ -37,14 +37,13 @@ def convergence(draws: Draws) -> dict[str, float]:
         "rhat_tau": float(rank_normalised_rhat(log_tau)),
         "rhat_log_density": float(rank_normalised_rhat(log_density)),
     }
-    # Saturated alike in every draw of every chain: they agree, and no statistic says so.
-    moving = np.ptp(probability, axis=(0, 1)) > 0.0
-    if not moving.all():
-        probability = probability[:, :, moving] if moving.any() else log_tau[:, :, None]
+    moving = that_move(probability)
+    # Where every probability is saturated, tau is what is left to count.
+    counted = moving if moving.size else log_tau[:, :, None]
     return {
         "rhat_max": float(np.max(list(rhats.values()))),
         **rhats,
-        "ess_probability_min": float(np.min(effective_sample_size(probability))),
+        "ess_probability_min": float(np.min(effective_sample_size(counted))),
         "ess_tau": float(effective_sample_size(log_tau)),
         "ess_log_density": float(effective_sample_size(log_density)),
         "divergences": draws.divergences,
