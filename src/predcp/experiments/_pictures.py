@@ -22,15 +22,17 @@ _WIDTH_INCHES, _LINE_INCHES, _MARGIN_INCHES = 8.0, 0.26, 0.7
 def mean_picture(
     metric: str, rows: Sequence[Row], paper: dict[tuple[str, str, str, str], PaperFigure]
 ) -> Picture:
-    """Means with standard errors, and the paper's figures as hollow squares."""
+    """Means with standard errors, and the paper's figures, where it has any, as hollow squares."""
     shown = rows[:_MOST_LINES]
     printed = [paper.get((row.data, row.prior, row.inference, metric)) for row in shown]
+    # Of some metrics the paper has no figures.
+    squares = " and the paper's (squares)" if any(printed) else ""
     content = _chart(
         [f"{row.data}  {row.prior}  {row.inference}" for row in shown],
         [row.mean for row in shown],
         [row.se or 0.0 for row in shown],
         [math.nan if figure is None else figure.mean for figure in printed],
-        f"{metric}: ours (dots, standard errors) and the paper's (squares)",
+        f"{metric}: ours (dots, standard errors){squares}",
     )
     return Picture(f"{metric}.png", f"{metric} by data, prior and inference", content)
 
