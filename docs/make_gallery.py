@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from PIL import Image
 
-from predcp.figures import FIGURES, write
+from predcp.paper.figures import FIGURES, write
 
 DOCS = Path(__file__).parent
 EXAMPLES = sorted((DOCS.parent / "examples").glob("*.py"))

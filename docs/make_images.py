@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import predcp
 from predcp import plot
-from predcp._png import png
+from predcp._support.png import png
 from predcp.experiments import Store
 from predcp.fewshot.training import Training, picture
 from predcp.resnet import depth_picture

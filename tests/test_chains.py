@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from predcp._chains import bulk_ess, rank_normalised_rhat, tail_ess, worst_rhat
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat, tail_ess, worst_rhat
 
 arviz = pytest.importorskip("arviz_stats.base").array_stats
 

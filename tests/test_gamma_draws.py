@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from predcp._gamma_draws import log_gamma_draws
+from predcp._numerics.gamma_draws import log_gamma_draws
 
 DRAWS = jax.jit(log_gamma_draws, static_argnums=2)
 

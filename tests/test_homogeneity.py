@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from predcp._homogeneity import power_of
+from predcp._numerics.homogeneity import power_of
 
 X = jnp.arange(6.0).reshape(3, 2)
 XI = jnp.asarray([0.5, -1.0])

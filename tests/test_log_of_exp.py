@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from predcp._log_of_exp import without_overflow
+from predcp._numerics.log_of_exp import without_overflow
 
 ETA = jnp.asarray([-2000.0, -1.0, 0.5, 2000.0])
 

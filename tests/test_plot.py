@@ -116,7 +116,7 @@ def test_marginal_steps_over_the_pole_and_draws_the_horseshoe_once(ax, prior):
     assert again.get_label() == "again"
     beta = horseshoe.get_xdata()[[0, 150]]
     np.testing.assert_allclose(
-        horseshoe.get_ydata()[[0, 150]], predcp.marginal(predcp.horseshoe_variance(), beta)
+        horseshoe.get_ydata()[[0, 150]], predcp.marginal(predcp.paper.horseshoe_variance(), beta)
     )
 
 

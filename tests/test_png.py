@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from predcp._png import png, with_palette
+from predcp._support.png import png, with_palette
 
 
 def chart():

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from predcp._saved import SavedModel, SavedModelError, load_model, save_model
+from predcp._support.saved import SavedModel, SavedModelError, load_model, save_model
 
 MODEL = SavedModel(
     "toy",

@@ -130,7 +130,7 @@ def test_a_list_under_a_line_of_text_is_set_apart():
 
 
 def test_the_galleries_show_every_example_and_every_figure():
-    from predcp.figures import FIGURES
+    from predcp.paper.figures import FIGURES
 
     examples = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
     for page, names in (("examples", examples), ("figures", list(FIGURES))):

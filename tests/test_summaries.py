@@ -28,7 +28,7 @@ def test_the_marginal_of_a_horseshoe_is_its_closed_form():
     # p(beta) = exp(b^2 / 2) E1(b^2 / 2) / sqrt(2 pi^3), with the scaled form where exp overflows.
     half = beta[:4] ** 2 / 2
     expected = np.exp(half) * exp1(half) / np.sqrt(2 * np.pi**3)
-    got = predcp.marginal(predcp.horseshoe_variance(), beta)
+    got = predcp.marginal(predcp.paper.horseshoe_variance(), beta)
     np.testing.assert_allclose(got[:4], expected, rtol=1e-8)
     np.testing.assert_allclose(got[4], 2 / 1e4 / np.sqrt(2 * np.pi**3), rtol=1e-3)
 
@@ -49,7 +49,7 @@ def test_the_marginal_of_an_evidence_prior_integrates_to_one(x):
 
 def test_the_shrinkage_profile_of_a_horseshoe_is_a_beta():
     values = np.asarray([0.01, 0.3, 0.9])
-    got = predcp.shrinkage_profile(predcp.horseshoe_variance(), values)
+    got = predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), values)
     np.testing.assert_allclose(got, np.exp(dist.Beta(0.5, 0.5).log_prob(values)), rtol=1e-10)
 
 
@@ -90,11 +90,11 @@ def test_prior_predictive_draws_have_the_shapes_of_the_data():
 def test_the_papers_algorithm_hardly_moves():
     complexity = predcp.LinearEvidence(1.0)
     kappa = jnp.asarray([0.01, 2.0, 100.0])
-    left = np.abs(complexity(predcp.algorithm_1(complexity, kappa)) - kappa) / kappa
+    left = np.abs(complexity(predcp.paper.algorithm_1(complexity, kappa)) - kappa) / kappa
     assert np.all(left > 0.25)
     solved = np.abs(complexity(complexity.inv(kappa)) - kappa) / kappa
     assert np.all(solved < 1e-14)
-    many = predcp.algorithm_1(complexity, kappa, step_size=0.5, steps=200)
+    many = predcp.paper.algorithm_1(complexity, kappa, step_size=0.5, steps=200)
     np.testing.assert_allclose(many, complexity.inv(kappa), rtol=1e-6)
 
 

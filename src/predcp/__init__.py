@@ -10,8 +10,6 @@ from predcp._version import __version__
 
 if TYPE_CHECKING:
     from predcp import linear, resnet
-    from predcp._complexity import Complexity
-    from predcp._depth import DepthComplexity
     from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
     from predcp._divergence_priors import (
         DivergencePrior,
@@ -29,20 +27,21 @@ if TYPE_CHECKING:
         reverse_kl,
         squared_hellinger,
     )
-    from predcp._draws import normal_draws
-    from predcp._evidence import (
+    from predcp._maps import (
         CoefficientEvidence,
+        Complexity,
+        DepthComplexity,
         LinearEvidence,
         LogisticEvidence,
+        ModularComplexity,
+        PenalisedComplexity,
+        PredictiveComplexity,
         RowEvidence,
+        ScalarComplexity,
     )
-    from predcp._modular import ModularComplexity
-    from predcp._paper import algorithm_1
-    from predcp._penalised import PenalisedComplexity
-    from predcp._predictive import PredictiveComplexity
+    from predcp._numerics.normal_draws import normal_draws
     from predcp._prior import ComplexityPrior, LogScalePrior
     from predcp._summaries import (
-        horseshoe_variance,
         marginal,
         prior_predictive,
         shrinkage_profile,
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "predcp._complexity": ("Complexity",),
-    "predcp._depth": ("DepthComplexity",),
     "predcp._diagnose": ("Diagnosis", "EntryDiagnosis", "diagnose"),
     "predcp._divergence_priors": (
         "DivergencePrior",
@@ -69,20 +66,21 @@ _HOMES = {
         "reverse_kl",
         "squared_hellinger",
     ),
-    "predcp._draws": ("normal_draws",),
-    "predcp._evidence": (
+    "predcp._maps": (
         "CoefficientEvidence",
+        "Complexity",
+        "DepthComplexity",
         "LinearEvidence",
         "LogisticEvidence",
+        "ModularComplexity",
+        "PenalisedComplexity",
+        "PredictiveComplexity",
         "RowEvidence",
+        "ScalarComplexity",
     ),
-    "predcp._modular": ("ModularComplexity",),
-    "predcp._paper": ("algorithm_1",),
-    "predcp._penalised": ("PenalisedComplexity",),
-    "predcp._predictive": ("PredictiveComplexity",),
+    "predcp._numerics.normal_draws": ("normal_draws",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
     "predcp._summaries": (
-        "horseshoe_variance",
         "marginal",
         "prior_predictive",
         "shrinkage_profile",
@@ -112,10 +110,9 @@ __all__ = [
     "PenalisedComplexity",
     "PredictiveComplexity",
     "RowEvidence",
+    "ScalarComplexity",
     "__version__",
-    "algorithm_1",
     "diagnose",
-    "horseshoe_variance",
     "jensen_shannon",
     "kl",
     "linear",
@@ -132,7 +129,7 @@ __all__ = [
 
 
 # Packages that `import predcp` alone makes reachable.
-_PACKAGES = ("data", "experiments", "fewshot", "figures", "linear", "plot", "resnet")
+_PACKAGES = ("data", "experiments", "fewshot", "linear", "paper", "plot", "resnet")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp._complexity import Complexity
+from predcp._maps import Complexity
 from predcp._prior import ComplexityPrior, LogScalePrior
 
 Verdict = Literal["accept", "truncate", "warn", "refuse"]

@@ -8,9 +8,10 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import constraints
 
-from predcp._compiled import compiled
-from predcp._complexity import Complexity, as_float
 from predcp._divergence_priors import DivergencePrior, as_divergence_prior
+from predcp._maps import Complexity
+from predcp._support.arrays import as_float
+from predcp._support.compiled import compiled
 
 
 class LogScalePrior(dist.Distribution):

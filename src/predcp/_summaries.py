@@ -8,21 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, PyTree
-from numpyro.distributions.transforms import PowerTransform
 
-from predcp._check import require_finite, require_positive
-from predcp._complexity import as_float
 from predcp._prior import ComplexityPrior, LogScalePrior
+from predcp._support.arrays import as_float
+from predcp._support.check import require_finite
 
 _NODES = 8192
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-
-
-def horseshoe_variance(scale: Any = 1.0) -> dist.Distribution:
-    """The variance `tau` of a horseshoe coefficient: `sqrt(tau) ~ C+(0, scale)`."""
-    return dist.TransformedDistribution(
-        dist.HalfCauchy(require_positive("scale", scale)), PowerTransform(2.0)
-    )
 
 
 def _log_density_of_log(prior: dist.Distribution) -> Callable[[Array], Array]:

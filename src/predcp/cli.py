@@ -348,7 +348,7 @@ def figures_command(
 
         # The curves run from 1e-8 to poles and tails.
         jax.config.update("jax_enable_x64", True)
-        from predcp import figures
+        from predcp.paper import figures
 
         chosen = figures.select(names or [])
         if list_them:

@@ -232,7 +232,7 @@ def _draw(
 
 def _draw_horseshoe(ax: Axes, at: np.ndarray, curve: Any) -> None:
     if _HORSESHOE not in [line.get_label() for line in ax.lines]:
-        height = np.asarray(curve(predcp.horseshoe_variance(), jnp.asarray(at)))
+        height = np.asarray(curve(predcp.paper.horseshoe_variance(), jnp.asarray(at)))
         ax.plot(at, height, color="black", linestyle="--", label=_HORSESHOE)
 
 

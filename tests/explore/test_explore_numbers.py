@@ -91,7 +91,7 @@ def test_curves_are_the_library_prior():
 
 def test_the_horseshoe_is_the_library_horseshoe():
     found = scene(Choices()).layers[0][1]
-    horseshoe = predcp.horseshoe_variance()
+    horseshoe = predcp.paper.horseshoe_variance()
     some = [0, 60, 119]
     wanted = predcp.marginal(horseshoe, found.beta[jnp.asarray(some)])
     np.testing.assert_allclose(found.marginal_horseshoe[some], wanted, rtol=5e-3)

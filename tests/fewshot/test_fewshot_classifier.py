@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from predcp._saved import SavedModelError
+from predcp._support.saved import SavedModelError
 from predcp.data import ImageClasses
 from predcp.fewshot import ConvNet, DenseNet, FewShotClassifier
 from predcp.fewshot._classifier import default_network

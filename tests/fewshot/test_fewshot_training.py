@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from predcp._saved import load_model, save_model
+from predcp._support.saved import load_model, save_model
 from predcp.fewshot import (
     CheckpointError,
     ConvNet,

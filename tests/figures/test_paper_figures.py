@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import predcp
-from predcp import figures, plot
-from predcp.figures import _design, _functions, _networks
-from predcp.figures._figure import peak
+from predcp.paper import figures, plot
+from predcp.paper.figures import _design, _functions, _networks
+from predcp.paper.figures._figure import peak
 
 POINTS = 24
 SLOW = ("figure-3b", "appendix-functions")

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import predcp
-from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import (
     Evidence,
     Gibbs,

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import predcp
-from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import (
     Evidence,
     HalfCauchyScale,

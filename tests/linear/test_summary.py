@@ -5,7 +5,7 @@ import pandas
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import Draws, Laplace, LinearRegression, LogisticRegression
 from predcp.linear._convergence import Convergence
 

@@ -8,18 +8,30 @@ from predcp._divergences import (  # noqa: F401  (each registers its family)
     _student_t,
 )
 from predcp._divergences._divergence import (
+    Coordinates,
     Divergence,
+    Member,
+    abstract_members,
+    coordinates_of,
     jensen_shannon,
     kl,
+    log_mean_and_elasticity,
+    members,
     register_divergence,
     reverse_kl,
     squared_hellinger,
 )
 
 __all__ = [
+    "Coordinates",
     "Divergence",
+    "Member",
+    "abstract_members",
+    "coordinates_of",
     "jensen_shannon",
     "kl",
+    "log_mean_and_elasticity",
+    "members",
     "register_divergence",
     "reverse_kl",
     "squared_hellinger",

@@ -29,7 +29,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import fair_coin_divergence, log_mean_exp_zero, relative_entropy_parts
+from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero, relative_entropy_parts
 
 
 @register_family(dist.Bernoulli, BernoulliLogits, BernoulliProbs)

@@ -36,7 +36,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import expm1_minus, log_mean_exp_zero
+from predcp._numerics.special import expm1_minus, log_mean_exp_zero
 
 
 @register_family(dist.Categorical, CategoricalLogits, CategoricalProbs, class_axes=1)

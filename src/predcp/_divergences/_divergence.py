@@ -17,8 +17,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions.distribution import ExpandedDistribution, Independent
 
-from predcp._log_of_exp import without_overflow
-from predcp._special import Terms, log_abs_sum_and_ratio
+from predcp._numerics.log_of_exp import without_overflow
+from predcp._numerics.special import Terms, log_abs_sum_and_ratio
 
 Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]

@@ -15,7 +15,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._special import (
+from predcp._numerics.special import (
     Terms,
     capped_exp,
     exponential_excess,

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from predcp._divergences._divergence import Coordinates, Rule, kl, register_family, reverse_kl
-from predcp._special import (
+from predcp._numerics.special import (
     Terms,
     capped_exp,
     expm1_minus,

@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from predcp._divergences._divergence import Coordinates, differentiated, kl, register_family
-from predcp._special import expm1_minus, minus_log1p
+from predcp._numerics.special import expm1_minus, minus_log1p
 
 
 @register_family(dist.StudentT, dist.StudentT)

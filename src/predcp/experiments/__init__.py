@@ -1,6 +1,6 @@
 """Experiments: declared as cells, run anywhere, resumed after anything, reported honestly."""
 
-from predcp._saved import SavedModel, SavedModelError, load_model, save_model
+from predcp._support.saved import SavedModel, SavedModelError, load_model, save_model
 from predcp.experiments._cell import Cell
 from predcp.experiments._cell_data import cell_split, on_data, on_file
 from predcp.experiments._convergence import flags, rank_normalised_rhat

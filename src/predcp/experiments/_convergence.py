@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from predcp._chains import rank_normalised_rhat
+from predcp._numerics.chains import rank_normalised_rhat
 
 __all__ = ["RHAT_LIMIT", "SAMPLED", "flags", "rank_normalised_rhat"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from predcp._saved import SavedModel, load_model, save_model
+from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Encoder, checked_missing, load_file, read_frame
 from predcp.experiments._estimators import DEFAULTS, ESTIMATORS, REGRESSION, resolve_estimator
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from predcp._png import png
+from predcp._support.png import png
 from predcp.experiments._document import Picture
 from predcp.experiments._paper import PaperFigure
 from predcp.experiments._statistics import Pair, Row

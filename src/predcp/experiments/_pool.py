@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
 
-from predcp._cores import available_cores
+from predcp._support.cores import available_cores
 from predcp.experiments._cell import Cell
 from predcp.experiments._environment import environment
 from predcp.experiments._frames import message_outcome, read_message, write_message

@@ -127,7 +127,7 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
 
 
 def _horseshoe_of_log(log_tau: Array) -> Array:
-    horseshoe = predcp.horseshoe_variance()
+    horseshoe = predcp.paper.horseshoe_variance()
     return jnp.exp(jnp.asarray(horseshoe.log_prob(jnp.exp(log_tau))) + log_tau)
 
 

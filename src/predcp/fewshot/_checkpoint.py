@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp._saved import SavedModel, SavedModelError, load_model, save_model
+from predcp._support.saved import SavedModel, SavedModelError, load_model, save_model
 from predcp.fewshot._train import State
 
 KIND = "fewshot-checkpoint"

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from predcp._saved import SavedModel, load_model, save_model
+from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import ImageClasses
 from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool

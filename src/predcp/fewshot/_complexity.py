@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, Key
 
-from predcp._divergences import kl
-from predcp._divergences._divergence import Member, log_mean_and_elasticity
+from predcp._divergences import Member, kl, log_mean_and_elasticity
 from predcp.fewshot._convolution import rounding
 from predcp.fewshot._networks import Modules, Network
 

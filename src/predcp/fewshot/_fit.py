@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp._paused import Paused
+from predcp._support.paused import Paused
 from predcp.fewshot._checkpoint import Checkpoints, History, digest
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._networks import Network

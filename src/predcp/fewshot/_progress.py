@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from predcp._progress import bar
+from predcp._support.progress import bar
 from predcp.fewshot._fit import Told
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp._saved import SavedModel, save_model
+from predcp._support.saved import SavedModel, save_model
 from predcp.data import load_images
 from predcp.experiments import Cell, Context, Result
 from predcp.experiments._long_fits import checkpoint_file, checkpoint_folder, seconds_left

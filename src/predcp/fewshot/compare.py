@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from predcp._saved import SavedModel, load_model
+from predcp._support.saved import SavedModel, load_model
 from predcp.experiments import Cell
 from predcp.experiments._labels import prior_labels
 from predcp.fewshot._evaluate import Evaluation, paired_difference, standard_error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from predcp._saved import SavedModelError, load_model
+from predcp._support.saved import SavedModelError, load_model
 from predcp.fewshot._checkpoint import KIND
 from predcp.fewshot._networks import network_from_config
 from predcp.fewshot._priors import ScalePrior

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from predcp._chains import worst_rhat
+from predcp._numerics.chains import worst_rhat
 from predcp.linear._draws import Draws, unpack
 from predcp.linear._layout import Layout, Program, Progress, run
 from predcp.linear._target import Target

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from predcp._chains import bulk_ess, rank_normalised_rhat, tail_ess
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat, tail_ess
 from predcp.linear._draws import Draws
 
 RHAT_LIMIT = 1.01

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import ParameterFreeTransform, Transform, biject_to
 
-from predcp._special import log_cosh
+from predcp._numerics.special import log_cosh
 
 _HALF_PI = 0.5 * math.pi
 

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from predcp._cores import available_cores
-from predcp._progress import Progress
+from predcp._support.cores import available_cores
+from predcp._support.progress import Progress
 from predcp.linear._target import Target
 
 Layout = Literal["auto", "sequential", "processes", "vectorised"]

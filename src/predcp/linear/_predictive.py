@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._check import require_design, require_positive
-from predcp._complexity import ScalarComplexity, as_float, extrapolated, floating_range
-from predcp._evidence import require_moving
+from predcp._maps import ScalarComplexity, extrapolated, floating_range, require_moving
+from predcp._support.arrays import as_float
+from predcp._support.check import require_design, require_positive
 
 _LOG_TWO = math.log(2.0)
 

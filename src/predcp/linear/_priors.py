@@ -17,9 +17,8 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
 from predcp._divergence_priors import DivergencePrior, LogCauchy
-from predcp._draws import normal_draws
-from predcp._evidence import LogisticEvidence, RowEvidence
-from predcp._predictive import PredictiveComplexity
+from predcp._maps import LogisticEvidence, PredictiveComplexity, RowEvidence
+from predcp._numerics.normal_draws import normal_draws
 from predcp._prior import ComplexityPrior
 from predcp.linear._coordinates import LocalScale, LongTailed
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive

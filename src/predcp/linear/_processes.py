@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from predcp._cores import available_cores
+from predcp._support.cores import available_cores
 from predcp.linear._layout import Group, LocalGroup, Sampler, compiled_program
 from predcp.linear._target import Target
 

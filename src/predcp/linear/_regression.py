@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from predcp._progress import shown
+from predcp._support.progress import shown
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws

@@ -3,7 +3,7 @@
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
-from predcp._chains import rank_normalised_rhat, that_move, worst_rhat
+from predcp._numerics.chains import rank_normalised_rhat, that_move, worst_rhat
 from predcp.linear._draws import Draws
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from predcp._chains import bulk_ess, rank_normalised_rhat
+from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 
 if TYPE_CHECKING:
     import pandas

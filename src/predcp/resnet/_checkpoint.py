@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp._saved import SavedModel, load_model, save_model
+from predcp._support.saved import SavedModel, load_model, save_model
 
 _KIND = "resnet-checkpoint"
 

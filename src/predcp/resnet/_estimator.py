@@ -13,8 +13,8 @@ from jaxtyping import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from predcp._progress import shown
-from predcp._saved import SavedModel, load_model, save_model
+from predcp._support.progress import shown
+from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
 from predcp.resnet._fit import Fitted, Stopping, fit
 from predcp.resnet._layers import LayerFigures, layer_program

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
-from predcp._chains import rank_normalised_rhat
+from predcp._numerics.chains import rank_normalised_rhat
 from predcp.resnet._network import Biases, Network, Weights
 from predcp.resnet._objective import Model
 from predcp.resnet._scale_priors import FixedScale, InverseGamma, Setting

@@ -10,8 +10,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from predcp._depth import DepthComplexity
 from predcp._divergence_priors import LogCauchy
+from predcp._maps import DepthComplexity
 from predcp._prior import ComplexityPrior
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from predcp._depth import DepthComplexity
 from predcp._divergence_priors import DivergencePrior, LogCauchy
+from predcp._maps import DepthComplexity
+from predcp._numerics.special import log_minus_log1p
 from predcp._prior import LogScalePrior
-from predcp._special import log_minus_log1p
 from predcp.resnet._branch import branch_moments
 from predcp.resnet._network import Network
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from predcp._paused import Paused
+from predcp._support.paused import Paused
 from predcp.data import Split, Standardiser
 from predcp.experiments import Cell, Context, Result, cell_split
 from predcp.experiments._long_fits import cells_name, checkpoint_file, seconds_left

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from predcp._complexity import as_float, concrete
+from predcp._support.arrays import as_float, concrete
 
 
 def known(value: Any) -> np.ndarray | None:

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
 
 import predcp
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._networks import depth_map, draw_weights, functions
-from predcp.figures._style import panel
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._networks import depth_map, draw_weights, functions
+from predcp.paper.figures._style import panel
 
 KINDS = {"plain": False, "residual": True}
 WIDTH, DRAWS, INPUTS = 20, 10, 20
@@ -134,7 +134,9 @@ def functions_data(points: int) -> Data:
     )
     prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
     weights = draw_weights(keys[1], MEASURED, 2, WIDTH)
-    horseshoe = jnp.log(jnp.asarray(predcp.horseshoe_variance().sample(keys[2], (MEASURED, 2))))
+    horseshoe = jnp.log(
+        jnp.asarray(predcp.paper.horseshoe_variance().sample(keys[2], (MEASURED, 2)))
+    )
     scales = {
         "horseshoe": horseshoe,
         "horseshoe over width": horseshoe - jnp.log(float(WIDTH)),

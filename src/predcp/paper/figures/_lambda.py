@@ -6,9 +6,9 @@ import numpy as np
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._priors import mixture
-from predcp.figures._style import panel, shades
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._priors import mixture
+from predcp.paper.figures._style import panel, shades
 
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 SCALES = (0.25, 0.5, 1.0, 2.0)

@@ -10,21 +10,23 @@ import numpyro.distributions as dist
 from jax import lax
 from jaxtyping import Array, Float
 
-from predcp._check import known, require_callable, require_finite
-from predcp._compiled import compiled
-from predcp._complexity import Complexity, concrete, extrapolated, floating_range
-from predcp._displacement import displacement
-from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import (
+from predcp._divergences import (
+    Divergence,
     Member,
     abstract_members,
     coordinates_of,
+    kl,
     log_mean_and_elasticity,
 )
-from predcp._draws import normal_draws
-from predcp._homogeneity import power_of
-from predcp._inverse import Evaluate, invert
-from predcp._predictive import sampled
+from predcp._maps._complexity import Complexity, extrapolated, floating_range
+from predcp._maps._displacement import displacement
+from predcp._maps._predictive import sampled
+from predcp._numerics.homogeneity import power_of
+from predcp._numerics.inverse import Evaluate, invert
+from predcp._numerics.normal_draws import normal_draws
+from predcp._support.arrays import concrete
+from predcp._support.check import known, require_callable, require_finite
+from predcp._support.compiled import compiled
 
 Normalization = Literal["layer", "batch"] | None
 Reference = Literal["off", "short-circuit"]

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
-from predcp._check import require_callable
-from predcp._complexity import Complexity, as_float
 from predcp._divergences import Divergence, kl
-from predcp._draws import normal_draws
-from predcp._predictive import PredictiveComplexity, sampled
+from predcp._maps._complexity import Complexity
+from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._numerics.normal_draws import normal_draws
+from predcp._support.arrays import as_float
+from predcp._support.check import require_callable
 
 
 def _module_name(path: tuple[Any, ...]) -> str:

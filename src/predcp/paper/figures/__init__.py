@@ -4,7 +4,7 @@
 arrays and a function that draws them, so that the numbers can be had without the picture.
 """
 
-from predcp.figures import (
+from predcp.paper.figures import (
     _coefficient,
     _depth,
     _design,
@@ -15,8 +15,8 @@ from predcp.figures import (
     _shrinkage,
     _softmax,
 )
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._write import render, write
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._write import render, write
 
 FIGURES: dict[str, PaperFigure] = {
     figure.name: figure

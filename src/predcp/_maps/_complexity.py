@@ -8,31 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import Tracer
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
 
-from predcp._compiled import compiled
-from predcp._inverse import Evaluate, count_evaluations, invert
+from predcp._numerics.inverse import Evaluate, count_evaluations, invert
+from predcp._support.arrays import as_float, is_array
+from predcp._support.compiled import compiled
 
 _CHUNK_ELEMENTS = 2**21
-
-
-def is_array(leaf: Any) -> bool:
-    """Whether a leaf is data (traced, differentiated, replaced without recompiling)."""
-    return isinstance(leaf, jax.Array | np.ndarray | np.generic)
-
-
-def as_float(value: Any) -> Array:
-    """A floating-point JAX array of the value, keeping its precision."""
-    array = jnp.asarray(value)
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
-
-
-def concrete(value: Any) -> bool:
-    """Whether a value is known now (and may be checked), not traced."""
-    return not isinstance(value, Tracer)
 
 
 class Complexity(Transform):

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._style import RC
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._style import RC
 
 
 def render(figure: PaperFigure, data: Data | None = None, points: int | None = None) -> Figure:

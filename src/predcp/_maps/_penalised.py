@@ -5,8 +5,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from predcp._check import require_positive
-from predcp._complexity import ScalarComplexity
+from predcp._maps._complexity import ScalarComplexity
+from predcp._support.check import require_positive
 
 
 class PenalisedComplexity(ScalarComplexity):

@@ -6,9 +6,9 @@ import numpy as np
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure, peak
-from predcp.figures._priors import LOG_CAUCHY, divergence_priors
-from predcp.figures._style import HORSESHOE, NOTE, panel
+from predcp.paper.figures._figure import Data, PaperFigure, peak
+from predcp.paper.figures._priors import LOG_CAUCHY, divergence_priors
+from predcp.paper.figures._style import HORSESHOE, NOTE, panel
 
 _FEATURES = (1.0, 0.25)
 
@@ -30,7 +30,7 @@ def data(points: int) -> Data:
             result[f"marginal x={x:g}/{name}"] = np.concatenate([half[::-1], half])
             if x == 1.0:
                 result[f"ecp/{name}"] = np.exp(prior.log_prob(tau))
-    half = np.asarray(predcp.marginal(predcp.horseshoe_variance(), side))
+    half = np.asarray(predcp.marginal(predcp.paper.horseshoe_variance(), side))
     result["marginal/horseshoe"] = np.concatenate([half[::-1], half])
     prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
     result["second mode"] = np.array(peak(lambda t: np.exp(prior.log_prob(t)), 1.0, 6.0))

@@ -9,9 +9,9 @@ from jaxtyping import Array
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure, peak
-from predcp.figures._priors import EXPONENTIAL, LOG_CAUCHY, divergence_priors
-from predcp.figures._style import panel
+from predcp.paper.figures._figure import Data, PaperFigure, peak
+from predcp.paper.figures._priors import EXPONENTIAL, LOG_CAUCHY, divergence_priors
+from predcp.paper.figures._style import panel
 
 # Two draws at +-1 have the variance of a normal, all that a quadratic divergence sees.
 _DRAWS = (-1.0, 1.0)

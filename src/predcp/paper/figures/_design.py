@@ -6,9 +6,9 @@ import numpy as np
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._priors import mixture
-from predcp.figures._style import panel
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._priors import mixture
+from predcp.paper.figures._style import panel
 
 ROWS = 20
 

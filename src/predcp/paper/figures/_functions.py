@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import predcp
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._networks import depth_map, draw_weights, functions
-from predcp.figures._style import panel
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._networks import depth_map, draw_weights, functions
+from predcp.paper.figures._style import panel
 
 DEPTHS = (5, 25)
 KINDS = {"residual": True, "plain": False}
@@ -42,7 +42,7 @@ def data(points: int) -> Data:
             )
             prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
             fresh = draw_weights(keys[1], MEASURED, depth, WIDTH)
-            horseshoe = predcp.horseshoe_variance().sample(keys[2], (MEASURED, depth))
+            horseshoe = predcp.paper.horseshoe_variance().sample(keys[2], (MEASURED, depth))
             scales = {
                 "normal": jnp.zeros((MEASURED, depth)),
                 "horseshoe": jnp.log(jnp.asarray(horseshoe)),

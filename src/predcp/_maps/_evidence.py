@@ -10,9 +10,10 @@ from jax.nn import softplus
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._check import require_design, require_finite, require_positive
-from predcp._complexity import ScalarComplexity, concrete, extrapolated, floating_range
-from predcp._special import log_minus_log1p
+from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
+from predcp._numerics.special import log_minus_log1p
+from predcp._support.arrays import concrete
+from predcp._support.check import require_design, require_finite, require_positive
 
 _LOG_TWO = math.log(2.0)
 # logistic(a) is close to Phi(a sqrt(pi / 8)): a latent normal utility of this scale.

@@ -9,8 +9,8 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 import predcp
-from predcp.figures._figure import Data, PaperFigure, peak
-from predcp.figures._style import NOTE, panel
+from predcp.paper.figures._figure import Data, PaperFigure, peak
+from predcp.paper.figures._style import NOTE, panel
 
 LOGITS = (2.0, 1.85, 0.5)
 _COLOURS = ("#0072B2", "#E69F00", "#D55E00")

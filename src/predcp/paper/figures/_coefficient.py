@@ -6,9 +6,9 @@ import numpy as np
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure, peak
-from predcp.figures._priors import divergence_priors, mixture
-from predcp.figures._style import panel, shades
+from predcp.paper.figures._figure import Data, PaperFigure, peak
+from predcp.paper.figures._priors import divergence_priors, mixture
+from predcp.paper.figures._style import panel, shades
 
 FEATURES = (0.5, 1.0, 2.0)
 SCALES = (0.25, 0.5, 1.0, 1.5)

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from predcp._complexity import Complexity, as_float
+from predcp._maps import Complexity
+from predcp._support.arrays import as_float
 
 
 def algorithm_1(

@@ -11,26 +11,22 @@ import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, PyTree
 
-from predcp._check import known, require_callable
-from predcp._compiled import compiled
-from predcp._complexity import (
-    ScalarComplexity,
-    as_float,
-    concrete,
-    extrapolated,
-    floating_range,
-)
-from predcp._displacement import displacement, parameter_step
-from predcp._divergences import Divergence, kl
-from predcp._divergences._divergence import (
+from predcp._divergences import (
+    Divergence,
     abstract_members,
     coordinates_of,
+    kl,
     log_mean_and_elasticity,
     members,
 )
-from predcp._draws import normal_draws
-from predcp._homogeneity import power_of
-from predcp._inverse import Evaluate
+from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
+from predcp._maps._displacement import displacement, parameter_step
+from predcp._numerics.homogeneity import power_of
+from predcp._numerics.inverse import Evaluate
+from predcp._numerics.normal_draws import normal_draws
+from predcp._support.arrays import as_float, concrete
+from predcp._support.check import known, require_callable
+from predcp._support.compiled import compiled
 
 # Directions of the coordinates, log of their common size, and velocities in units of it.
 _Moved = tuple[PyTree, Array, PyTree]

@@ -6,9 +6,9 @@ import numpy as np
 
 import predcp
 from predcp import plot
-from predcp.figures._figure import Data, PaperFigure
-from predcp.figures._priors import LOG_CAUCHY, MIXTURE, mixture
-from predcp.figures._style import HORSESHOE, panel, shades
+from predcp.paper.figures._figure import Data, PaperFigure
+from predcp.paper.figures._priors import LOG_CAUCHY, MIXTURE, mixture
+from predcp.paper.figures._style import HORSESHOE, panel, shades
 
 FEATURES = (0.1, 1.0, 3.0)
 _STRONGLY = 0.05
@@ -22,7 +22,9 @@ def data(points: int) -> Data:
     shrinkage = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, points + 2)[1:-1])
     result: Data = {
         "shrinkage": shrinkage,
-        "horseshoe": np.asarray(predcp.shrinkage_profile(predcp.horseshoe_variance(), shrinkage)),
+        "horseshoe": np.asarray(
+            predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), shrinkage)
+        ),
     }
     for name, pi in ((LOG_CAUCHY, predcp.LogCauchy(1.0)), (MIXTURE, mixture(0.5))):
         for x in FEATURES:

@@ -1,0 +1,129 @@
+"""The abstract prior on a divergence, given through `log kappa`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+from numpyro.distributions import constraints
+from numpyro.distributions.util import promote_shapes
+
+from predcp._numerics.inverse import invert
+from predcp._support.arrays import as_float
+from predcp._support.check import require_positive, require_probability
+from predcp._support.compiled import compiled
+
+
+class DivergencePrior(dist.Distribution):
+    """A distribution of a divergence `kappa > 0`, given through `log kappa`.
+
+    Subclasses implement the four `*_log` methods; `log_prob`, `cdf`, `icdf` and `sample` follow.
+    """
+
+    support = constraints.positive  # type: ignore[assignment]
+
+    def __init__(self, **parameters: Array):
+        promoted = promote_shapes(*parameters.values())
+        for name, value in zip(parameters, promoted):
+            setattr(self, name, value)
+        batch_shape = jnp.broadcast_shapes(*(jnp.shape(value) for value in parameters.values()))
+        super().__init__(batch_shape=batch_shape, event_shape=())
+
+    @property
+    def has_rsample(self) -> bool:
+        return True
+
+    def log_prob_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Log density of `log kappa` (not of kappa) there."""
+        raise NotImplementedError
+
+    def log_cdf_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Log of P(kappa <= exp(log_kappa)), accurate in the lower tail."""
+        raise NotImplementedError
+
+    def log_survival_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Log of P(kappa > exp(log_kappa)), accurate in the upper tail."""
+        raise NotImplementedError
+
+    def icdf_log(self, q: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The log of the quantile of kappa at `q`."""
+        raise NotImplementedError
+
+    def sample_log(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+        """Draws of `log kappa`, differentiable with respect to the parameters."""
+        dtype = jnp.result_type(float, *self.get_args().values())
+        uniform = jax.random.uniform(
+            key, self.shape(sample_shape), dtype, minval=jnp.finfo(dtype).tiny
+        )
+        return self.icdf_log(uniform)
+
+    @compiled()
+    def log_prob(self, value: Any, intermediates: Any = None) -> Array:
+        kappa = as_float(value)
+        log_kappa = jnp.log(kappa)
+        inside = kappa > 0.0
+        density = self.log_prob_log(jnp.where(inside, log_kappa, 0.0)) - log_kappa
+        return jnp.where(inside, density, -jnp.inf)
+
+    @compiled()
+    def cdf(self, value: Any) -> Array:
+        kappa = as_float(value)
+        inside = kappa > 0.0
+        return jnp.where(
+            inside, jnp.exp(self.log_cdf_log(jnp.log(jnp.where(inside, kappa, 1.0)))), 0.0
+        )
+
+    @compiled()
+    def icdf(self, q: Any) -> Array:
+        return jnp.exp(self.icdf_log(as_float(q)))
+
+    @compiled(2)
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        return jnp.exp(self.sample_log(key, sample_shape))
+
+
+@jax.custom_jvp
+def with_implicit_derivative(pi: DivergencePrior, log_kappa: Array) -> Array:
+    """Draws as they are, moving with the parameters so that their cdf stays put."""
+    return log_kappa
+
+
+@with_implicit_derivative.defjvp
+def _implicit_derivative(primals, tangents):
+    pi, log_kappa = primals
+    _, change = jax.jvp(lambda moved: jnp.exp(moved.log_cdf_log(log_kappa)), (pi,), (tangents[0],))
+    return log_kappa, -change * jnp.exp(-pi.log_prob_log(log_kappa))
+
+
+def quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
+    """The quantile by inverting the cdf, itself an increasing map of log kappa bounded by 1."""
+    shape = jnp.broadcast_shapes(jnp.shape(q), jnp.shape(start), pi.batch_shape)
+    dtype = jnp.result_type(float, q, start)
+    log_q, start = (
+        jnp.broadcast_to(part, shape).reshape(-1).astype(dtype) for part in (jnp.log(q), start)
+    )
+
+    def quantiles(single, log_q, start):
+        def evaluate(log_kappa):
+            log_cdf = single.log_cdf_log(log_kappa)
+            return log_cdf, single.log_prob_log(log_kappa) - log_cdf
+
+        return invert(evaluate, log_q, start, jnp.zeros((), dtype))
+
+    if not pi.batch_shape:
+        return quantiles(pi, log_q, start).reshape(shape)
+    # Parameters travel with their quantile: a batch of cdfs is inverted in lock-step.
+    names, values = zip(*pi.get_args().items())
+    spread = [jnp.broadcast_to(value, shape).reshape(-1) for value in values]
+
+    def one(log_q, start, *values):
+        single = type(pi).__new__(type(pi))
+        DivergencePrior.__init__(single, **dict(zip(names, values)))
+        return quantiles(single, log_q[None], start[None])[0]
+
+    return jax.vmap(one)(log_q, start, *spread).reshape(shape)
+
+
+def require_tail(upper: Any, probability: Any) -> tuple[Array, Array]:
+    return require_positive("upper", upper), require_probability("probability", probability)

@@ -1,0 +1,58 @@
+"""Any positive NumPyro distribution as a prior on a divergence."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+from predcp._divergence_priors._base import DivergencePrior
+
+
+class GivenPrior(DivergencePrior):
+    """Any positive NumPyro distribution as a prior on a divergence."""
+
+    arg_constraints = {}
+    pytree_data_fields = ("given",)
+
+    def __init__(self, given: dist.Distribution):
+        if not isinstance(given, dist.Distribution):
+            raise ValueError(f"pi must be a distribution, got {type(given).__name__}")
+        if given.event_shape:
+            raise ValueError(f"pi must be univariate, got event shape {given.event_shape}")
+        lower = getattr(given.support, "lower_bound", None)
+        if lower is None or not bool(jnp.all(jnp.asarray(lower) >= 0.0)):
+            raise ValueError(
+                f"pi must be a distribution of positive numbers, got {type(given).__name__} "
+                f"with support {given.support}"
+            )
+        self.given = given
+        dist.Distribution.__init__(self, given.batch_shape, ())
+
+    def _need(self, name: str) -> Any:
+        if getattr(type(self.given), name) is getattr(dist.Distribution, name):
+            raise ValueError(
+                f"pi = {type(self.given).__name__} has no {name}, which truncating at the "
+                "supremum of the complexity, cdf and quantiles need; use one of predcp's priors on a "
+                "divergence, or ComplexityPrior(..., normalize=False) if only log_prob is needed"
+            )
+        return getattr(self.given, name)
+
+    def log_prob_log(self, log_kappa):
+        return jnp.asarray(self.given.log_prob(jnp.exp(log_kappa))) + log_kappa
+
+    def log_cdf_log(self, log_kappa):
+        return jnp.log(self._need("cdf")(jnp.exp(log_kappa)))
+
+    def log_survival_log(self, log_kappa):
+        return jnp.log1p(-self._need("cdf")(jnp.exp(log_kappa)))
+
+    def icdf_log(self, q):
+        return jnp.log(self._need("icdf")(q))
+
+    def sample_log(self, key, sample_shape=()):
+        return jnp.log(jnp.asarray(self.given.sample(key, sample_shape)))
+
+
+def as_divergence_prior(pi: Any) -> DivergencePrior:
+    """`pi` itself, or any positive NumPyro distribution made one."""
+    return pi if isinstance(pi, DivergencePrior) else GivenPrior(pi)

@@ -1,0 +1,37 @@
+"""Maps from scales to divergences: the protocol and every implementation."""
+
+from predcp._maps._complexity import (
+    Complexity,
+    ScalarComplexity,
+    extrapolated,
+    floating_range,
+)
+from predcp._maps._depth import DepthComplexity, unit_normal
+from predcp._maps._evidence import (
+    CoefficientEvidence,
+    LinearEvidence,
+    LogisticEvidence,
+    RowEvidence,
+    require_moving,
+)
+from predcp._maps._modular import ModularComplexity
+from predcp._maps._penalised import PenalisedComplexity
+from predcp._maps._predictive import PredictiveComplexity, sampled
+
+__all__ = [
+    "CoefficientEvidence",
+    "Complexity",
+    "DepthComplexity",
+    "LinearEvidence",
+    "LogisticEvidence",
+    "ModularComplexity",
+    "PenalisedComplexity",
+    "PredictiveComplexity",
+    "RowEvidence",
+    "ScalarComplexity",
+    "extrapolated",
+    "floating_range",
+    "require_moving",
+    "sampled",
+    "unit_normal",
+]

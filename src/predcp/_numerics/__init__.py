@@ -1,0 +1,1 @@
+"""Numerical tools without statistics: special functions, root search, draws, program analysis."""

@@ -1,0 +1,25 @@
+"""Arrays: which leaves are data, what is known before tracing, one floating type."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf is data (traced, differentiated, replaced without recompiling)."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic)
+
+
+def as_float(value: Any) -> Array:
+    """A floating-point JAX array of the value, keeping its precision."""
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def concrete(value: Any) -> bool:
+    """Whether a value is known now (and may be checked), not traced."""
+    return not isinstance(value, Tracer)
