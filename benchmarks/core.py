@@ -67,7 +67,7 @@ def million_draws() -> dict[str, Any]:
     design = np.random.default_rng(0).normal(size=(50, 20))
     results = {}
     for name, pi in {
-        "log-cauchy": predcp.LogCauchy(1.0),
+        "log-cauchy": predcp.LogCauchy(scale=1.0),
         "gamma-exponential": predcp.GammaExponential(),
     }.items():
         prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(design))
@@ -85,7 +85,7 @@ def linear_predictor() -> dict[str, Any]:
         local = jnp.asarray(np.abs(random.standard_cauchy(size=2000)), dtype)
         xi = jnp.asarray(random.normal(size=2000), dtype)
         noise = jnp.asarray(random.normal(size=(10, 2000)), dtype)
-        pi = predcp.LogCauchy(jnp.asarray(1.0, dtype), jnp.asarray(0.0, dtype))
+        pi = predcp.LogCauchy(scale=jnp.asarray(1.0, dtype), loc=jnp.asarray(0.0, dtype))
 
         def likelihood(state, x=x, y=y):
             log_tau, scales, effects = state
@@ -169,7 +169,7 @@ def depth(naive_layers: int) -> dict[str, Any]:
     def ours(layers: int) -> Callable[[], Any]:
         arrays = network(layers)
         complexity = predcp.DepthComplexity(*arrays)
-        pi = predcp.LogCauchy(jnp.float32(1.0), jnp.float32(0.0))
+        pi = predcp.LogCauchy(scale=jnp.float32(1.0), loc=jnp.float32(0.0))
         prior = predcp.ComplexityPrior(pi, complexity)
         program = jax.jit(jax.value_and_grad(lambda tau, p: p.log_prob(tau)))
         tau = jnp.full(layers, 0.01, jnp.float32)
@@ -226,7 +226,7 @@ def import_time(repeats: int = 7) -> dict[str, Any]:
 def inversions() -> dict[str, Any]:
     """Evaluations an inversion takes, quantiles .001 to .999 (bar: 12)."""
     design = jnp.asarray(np.random.default_rng(0).normal(size=(30, 5)))
-    noise = predcp.normal_draws(jax.random.key(0), 10, (5,), dtype=design.dtype)
+    noise = predcp.normal_noise(jax.random.key(0), 10, (5,), dtype=design.dtype)
     coin = predcp.PredictiveComplexity(
         lambda beta, x: dist.Bernoulli(logits=x @ beta),
         lambda tau, xi: tau * xi,
@@ -241,7 +241,9 @@ def inversions() -> dict[str, Any]:
         "logistic": predcp.LogisticEvidence(design),
         "coin": coin,
     }.items():
-        log_tau = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity).log_scale().icdf(q)
+        log_tau = (
+            predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity).log_scale().icdf(q)
+        )
         counts = complexity.evaluations(complexity.log_value_and_slope(log_tau)[0])
         results[name] = {"mean": round(float(counts.mean()), 2), "most": int(counts.max())}
     return {**results, "bar_most": 12}

@@ -82,28 +82,28 @@ def with_noise(x: np.ndarray, y: np.ndarray, draws: int) -> dict[str, Any]:
 
 
 def prior_of(
-    prior: str, data: dict[str, Any], normalize: bool = True, **coordinates: Any
+    prior: str, data: dict[str, Any], truncate: bool = True, **coordinates: Any
 ) -> CoefficientPrior:
     """The library's prior with the noise that Stan sees."""
     if prior == "half_cauchy":
         return HalfCauchyScale(**coordinates)
     if prior == "ecp":
         return Evidence(**coordinates)
-    return GivenFunction(partial(_scale, data["noise"], normalize), **coordinates)
+    return GivenFunction(partial(_scale, data["noise"], truncate), **coordinates)
 
 
 def _scale(
-    noise: np.ndarray, normalize: bool, x: jax.Array, local: jax.Array
+    noise: np.ndarray, truncate: bool, x: jax.Array, local: jax.Array
 ) -> predcp.ComplexityPrior:
     complexity = LogisticPredictive(x, local, jnp.asarray(noise, x.dtype))
-    return predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity, normalize)
+    return predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity, truncate)
 
 
-def our_log_density(prior: str, data: dict[str, Any], normalize: bool = True):
+def our_log_density(prior: str, data: dict[str, Any], truncate: bool = True):
     """The log density of (log lambda, xi, log tau), the unconstrained space of the programs."""
     x, y, size = jnp.asarray(data["X"], float), jnp.asarray(data["y"]), data["D"]
     # In Stan's own coordinates.
-    chosen = prior_of(prior, data, normalize, coordinates="log", centring=0.0)
+    chosen = prior_of(prior, data, truncate, coordinates="log", centring=0.0)
 
     def log_density_at(flat: jax.Array) -> jax.Array:
         log_local = flat[:size]

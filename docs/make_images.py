@@ -54,13 +54,13 @@ def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
 
     **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
     """
-    x, pi = design(), predcp.LogCauchy(1.0)
+    x, pi = design(), predcp.LogCauchy(scale=1.0)
     predictive = predcp.PredictiveComplexity(
         likelihood=_logistic,
         parameters=_standard_deviation,
         reference=jnp.zeros(x.shape[1]),
         x=x,
-        draws=predcp.normal_draws(jax.random.key(0), draws, (x.shape[1],)),
+        noise=predcp.normal_noise(jax.random.key(0), draws, (x.shape[1],)),
     )
     return {
         "ECP": predcp.ComplexityPrior(pi, predcp.LogisticEvidence(x)),
@@ -97,10 +97,10 @@ def ecp_and_predcp() -> Figure:
 def pis() -> dict[str, predcp.DivergencePrior]:
     """The priors on the divergence, with the paper's parameters."""
     return {
-        "exponential (mean .5)": predcp.Exponential(0.5),
-        "gamma (.2, 2)": predcp.Gamma(0.2, 2.0),
-        "log-Cauchy (1)": predcp.LogCauchy(1.0),
-        "mixture (.5)": predcp.GammaExponential(0.5, 0.2, 2.0, 0.5),
+        "exponential (mean .5)": predcp.Exponential(mean=0.5),
+        "gamma (.2, 2)": predcp.Gamma(shape=0.2, scale=2.0),
+        "log-Cauchy (1)": predcp.LogCauchy(scale=1.0),
+        "mixture (.5)": predcp.GammaExponential(weight=0.5, shape=0.2, scale=2.0, mean=0.5),
     }
 
 
@@ -135,7 +135,7 @@ def marginals() -> Figure:
 def second_mode() -> Figure:
     """The second mode of the log-Cauchy ECP."""
     figure, ax = plt.subplots(figsize=(5.0, 3.0), layout="constrained")
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
     tau = plot.from_zero(10.0)
     plot.density(prior, ax, tau)
     height = float(np.exp(prior.log_prob(2.455)))
@@ -158,7 +158,7 @@ def _variance(tau: Array, xi: Array) -> Array:
 def linear_ecp_and_predcp() -> Figure:
     """Figure 2: the ECP (dashed) and the PredCP (solid) of a linear regression, x = 1."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
-    draws = predcp.normal_draws(jax.random.key(0), 1024, (), method="sobol")
+    draws = predcp.normal_noise(jax.random.key(0), 1024, (), method="sobol")
     maps = {
         "ECP": predcp.LinearEvidence(1.0),
         "PredCP": predcp.PredictiveComplexity(
@@ -182,12 +182,12 @@ def joint_density() -> Figure:
     """Figure 3a: the joint density of the scales of two layers, residual and plain."""
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
     hidden = jnp.abs(jax.random.normal(jax.random.key(1), (20, 8)))
-    weights = predcp.normal_draws(jax.random.key(2), 10, (2, 8, 8))
+    weights = predcp.normal_noise(jax.random.key(2), 10, (2, 8, 8))
     output_weights = jax.random.normal(jax.random.key(3), (8, 1)) / 8**0.5
     grid = np.geomspace(1e-3, 1e2, 80)
     for ax, residual in zip(axes, (True, False)):
         map = predcp.DepthComplexity(hidden, weights, output_weights, residual=residual)
-        prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), map)
+        prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), map)
         plot.joint_density(prior, ax, grid, grid)
         ax.set(title="residual network" if residual else "plain network")
     figure.suptitle(r"density of $(\log \tau_1, \log \tau_2)$")

@@ -75,7 +75,8 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for index, x in enumerate(FEATURES):
         save(
-            change_of_variables(predcp.LogCauchy(1.0), x, f"a feature of size {x:g}"), f"x-{index}"
+            change_of_variables(predcp.LogCauchy(scale=1.0), x, f"a feature of size {x:g}"),
+            f"x-{index}",
         )
     for index, upper in enumerate(UPPERS):
         pi = predcp.LogCauchy.from_tail(upper, 0.1)

@@ -36,7 +36,7 @@ def model(hidden, y, log_scale_prior):
 def main(folder="examples_output", draws=300):
     x = jnp.linspace(-2.0, 2.0, 24)
     hidden = jnp.tanh(x[:, None] - jnp.linspace(-2.0, 2.0, WIDTH))
-    weights, out = predcp.normal_draws(jax.random.key(1), 16, ((1, WIDTH, WIDTH), (WIDTH, 1)))
+    weights, out = predcp.normal_noise(jax.random.key(1), 16, ((1, WIDTH, WIDTH), (WIDTH, 1)))
     pi = predcp.LogCauchy.from_tail(0.1, 0.1)  # at most a 10% chance of over .1 nats
     prior = predcp.ComplexityPrior(pi, predcp.DepthComplexity(hidden, weights, out / NOISE))
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")

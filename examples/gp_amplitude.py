@@ -35,7 +35,7 @@ def model(counts, scale_prior, log_scale):
 
 def main(folder="examples_output", draws=1000):
     counts = np.random.default_rng(2).poisson(RATE, WEEKS)  # in truth the rate is constant
-    draw = predcp.normal_draws(jax.random.key(0), 16, (WEEKS,))
+    draw = predcp.normal_noise(jax.random.key(0), 16, (WEEKS,))
     complexity = predcp.PredictiveComplexity(
         lambda f, _: dist.Poisson(RATE * jnp.exp(f)), process, jnp.zeros(WEEKS), None, draw
     )

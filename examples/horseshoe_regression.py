@@ -23,7 +23,7 @@ def model(x, y, scale_prior):
     if scale_prior == "PredCP":
         # the map is made from the local scales of this very draw: tau knows what they do
         evidence = predcp.RowEvidence(x, local_scales=local)
-        prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), evidence).log_scale()
+        prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), evidence).log_scale()
         tau = jnp.exp(numpyro.sample("log_tau", prior))
     else:
         tau = numpyro.sample("tau", dist.HalfCauchy(1.0))

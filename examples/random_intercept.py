@@ -34,7 +34,7 @@ def model(school, y, scale_prior, log_scale):
 def main(folder="examples_output", draws=1000):
     school = np.repeat(np.arange(SCHOOLS), 4)
     y = np.random.default_rng(3).normal(0.0, 1.0, len(school))  # in truth they do not differ
-    xi = predcp.normal_draws(jax.random.key(0), 64, (SCHOOLS,))
+    xi = predcp.normal_noise(jax.random.key(0), 64, (SCHOOLS,))
     complexity = predcp.PredictiveComplexity(
         likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros(SCHOOLS), school, xi
     )

@@ -39,7 +39,7 @@ def main(folder="examples_output", draws=1000):
     y = 1.0 + 2.0 * x + np.random.default_rng(0).normal(0.0, NOISE, len(x))  # in truth a line
     # the joint evidence of all bends: tau is the variance of their coefficients
     complexity = predcp.LinearEvidence(bends(x), noise_scale=NOISE)
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
     cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy(1)": (dist.HalfCauchy(1.0), False)}
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), sharey=True, layout="constrained")
     for ax, (name, (scale_prior, log_scale)) in zip(axes, cases.items()):

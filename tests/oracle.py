@@ -11,11 +11,11 @@ import predcp
 mp.mp.dps = 140
 
 PRIORS = {
-    "log-cauchy": predcp.LogCauchy(1.3, 0.4),
+    "log-cauchy": predcp.LogCauchy(scale=1.3, loc=0.4),
     "half-cauchy": predcp.HalfCauchy(0.8),
-    "exponential": predcp.Exponential(0.5),
-    "gamma": predcp.Gamma(0.2, 2.0),
-    "gamma-exponential": predcp.GammaExponential(0.3, 0.2, 2.0, 0.5),
+    "exponential": predcp.Exponential(mean=0.5),
+    "gamma": predcp.Gamma(shape=0.2, scale=2.0),
+    "gamma-exponential": predcp.GammaExponential(weight=0.3, shape=0.2, scale=2.0, mean=0.5),
 }
 
 

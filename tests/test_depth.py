@@ -109,7 +109,7 @@ def test_twenty_five_layers_neither_overflow_nor_lose_their_gradient(dtype, size
     output = jnp.asarray(random.normal(size=(8, 1)), dtype)
     complexity = predcp.DepthComplexity(hidden, weights, output)
     prior = predcp.ComplexityPrior(
-        predcp.LogCauchy(jnp.asarray(1.0, dtype), jnp.asarray(0.0, dtype)), complexity
+        predcp.LogCauchy(scale=jnp.asarray(1.0, dtype), loc=jnp.asarray(0.0, dtype)), complexity
     )
     value, slope = jax.jit(jax.value_and_grad(prior.log_prob))(jnp.full(25, size, dtype))
     assert value.dtype == dtype and np.isfinite(value) and np.all(np.isfinite(slope))
@@ -119,7 +119,7 @@ def test_draws_from_a_truncated_network_have_the_conditional_distribution():
     complexity = predcp.DepthComplexity(
         HIDDEN, WEIGHTS, OUTPUT, lambda f: dist.Categorical(logits=f), residual=False
     )
-    prior = predcp.ComplexityPrior(predcp.Exponential(0.5), complexity)
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), complexity)
     uniform = np.asarray(prior.cdf(prior.sample(jax.random.key(0), (500,))))
     # Three times 500 conditional cdfs: their means and spreads are a uniform's.
     np.testing.assert_allclose(uniform.mean(0), 0.5, atol=0.06)

@@ -9,7 +9,7 @@ import pytest
 import predcp
 from tests.catalogue import DESIGN, HIDDEN, NOISE, OUTPUT, WEIGHTS, coin, scaled
 
-PI = predcp.LogCauchy(1.0)
+PI = predcp.LogCauchy(scale=1.0)
 
 
 def diagnose(complexity, **options):
@@ -31,7 +31,7 @@ def test_a_coin_is_truncated_and_its_printed_form_is_not_proper():
     np.testing.assert_allclose(found.supremum, np.log(2), rtol=1e-12)
     assert 0.0 < found.entries[0].monte_carlo_error < 1.0
     assert found.entries[0].flat_above < 1e6
-    printed = diagnose(complexity, normalize=False)
+    printed = diagnose(complexity, truncate=False)
     assert printed.verdict == "warn"
     np.testing.assert_allclose(printed.mass, 0.388, atol=5e-4)
 

@@ -81,7 +81,7 @@ def test_from_tail_keeps_its_word(family, upper, probability):
 
 def test_gamma_is_normalised_where_the_paper_is_not():
     kappa = np.linspace(1e-9, 200, 4_000_001) ** 1.0
-    pi = predcp.Gamma(2.5, 3.0)
+    pi = predcp.Gamma(shape=2.5, scale=3.0)
     np.testing.assert_allclose(np.trapezoid(np.exp(pi.log_prob(kappa)), kappa), 1.0, rtol=1e-6)
     np.testing.assert_allclose(
         pi.log_prob(4.0), scipy.stats.gamma(2.5, scale=3.0).logpdf(4.0), rtol=1e-12
@@ -89,7 +89,7 @@ def test_gamma_is_normalised_where_the_paper_is_not():
 
 
 def test_batches_broadcast():
-    pi = predcp.Gamma(jnp.asarray([0.2, 1.0, 3.0]), jnp.asarray([[1.0], [2.0]]))
+    pi = predcp.Gamma(shape=jnp.asarray([0.2, 1.0, 3.0]), scale=jnp.asarray([[1.0], [2.0]]))
     assert pi.batch_shape == (2, 3)
     assert pi.sample(jax.random.key(0), (5,)).shape == (5, 2, 3)
     np.testing.assert_allclose(pi.cdf(pi.icdf(0.3 * jnp.ones((2, 3)))), 0.3, rtol=1e-12)
@@ -110,11 +110,11 @@ def test_another_distribution_is_accepted_and_a_wrong_one_refused():
 @pytest.mark.parametrize(
     "make,message",
     [
-        (lambda: predcp.LogCauchy(-1.0), "scale must be positive"),
-        (lambda: predcp.LogCauchy(1.0, np.nan), "loc must be finite"),
-        (lambda: predcp.Gamma(0.0, 1.0), "shape must be positive"),
-        (lambda: predcp.Exponential(0.0), "mean must be positive"),
-        (lambda: predcp.GammaExponential(1.5), "weight must be strictly between 0 and 1"),
+        (lambda: predcp.LogCauchy(scale=-1.0), "scale must be positive"),
+        (lambda: predcp.LogCauchy(scale=1.0, loc=np.nan), "loc must be finite"),
+        (lambda: predcp.Gamma(shape=0.0, scale=1.0), "shape must be positive"),
+        (lambda: predcp.Exponential(mean=0.0), "mean must be positive"),
+        (lambda: predcp.GammaExponential(weight=1.5), "weight must be strictly between 0 and 1"),
         (lambda: predcp.LogCauchy.from_tail(0.1, 1.2), "probability must be strictly between"),
         (lambda: predcp.HalfCauchy.from_tail(-0.1, 0.2), "upper must be positive"),
         (lambda: predcp.HalfCauchy("wide"), "scale must be numbers"),

@@ -68,7 +68,11 @@ def test_few_evaluations_invert_the_usual_quantiles(name):
     complexity = SCALAR_MAPS[name]()
     q = jnp.asarray([0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999])
     bound = complexity.log_supremum(jnp.zeros(()))
-    for pi in (predcp.LogCauchy(1.0), predcp.Gamma(0.2, 2.0), predcp.Exponential(0.5)):
+    for pi in (
+        predcp.LogCauchy(scale=1.0),
+        predcp.Gamma(shape=0.2, scale=2.0),
+        predcp.Exponential(mean=0.5),
+    ):
         below = jnp.exp(pi.log_cdf_log(bound)) if complexity.bounded else 1.0
         assert int(complexity.evaluations(pi.icdf_log(q * below)).max()) <= 12
 

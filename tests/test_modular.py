@@ -60,7 +60,7 @@ def test_the_last_layer_is_found_to_be_linear_and_the_others_not():
 def test_gradients_reach_the_shared_parameters():
     def density(phi):
         complexity = predcp.ModularComplexity(softmax_network, phi, DESIGN, PHI_NOISE)
-        prior = predcp.ComplexityPrior(predcp.Exponential(0.5), complexity, normalize=False)
+        prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), complexity, truncate=False)
         return prior.log_prob(jnp.asarray([0.2, 0.1]))
 
     slope = jax.jit(jax.grad(density))(PHI)["head"][1, 0]
@@ -74,9 +74,9 @@ def test_gradients_reach_the_shared_parameters():
     "change,message",
     [
         ({"modules": ["neck"]}, r"modules \['neck'\] are not entries"),
-        ({"draws": PHI_NOISE["body"]}, "draws must have the structure"),
-        ({"draws": PHI}, "draws must have the shapes of parameters"),
-        ({"parameters": jnp.ones(3), "draws": jnp.ones((2, 3))}, "named top-level entries"),
+        ({"noise": PHI_NOISE["body"]}, "noise must have the structure"),
+        ({"noise": PHI}, "noise must have the shapes of parameters"),
+        ({"parameters": jnp.ones(3), "noise": jnp.ones((2, 3))}, "named top-level entries"),
         ({"likelihood": None}, "likelihood must be a function"),
     ],
 )
@@ -85,7 +85,7 @@ def test_bad_arguments_are_named(change, message):
         "likelihood": network,
         "parameters": PHI,
         "x": DESIGN,
-        "draws": PHI_NOISE,
+        "noise": PHI_NOISE,
         **change,
     }
     with pytest.raises(ValueError, match=message):

@@ -25,7 +25,7 @@ def ax():
 
 @pytest.fixture(scope="module")
 def prior():
-    return predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    return predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ def bounded():
 @pytest.fixture(scope="module")
 def two_scales():
     hidden = jnp.abs(jax.random.normal(jax.random.key(0), (5, 3)))
-    weights = predcp.normal_draws(jax.random.key(1), 4, (2, 3, 3))
+    weights = predcp.normal_noise(jax.random.key(1), 4, (2, 3, 3))
     output_weights = jax.random.normal(jax.random.key(2), (3, 1))
     complexity = predcp.DepthComplexity(hidden, weights, output_weights)
-    return predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    return predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
 
 
 def test_density_is_the_priors_with_its_second_mode_at_2_455(ax, prior):
@@ -61,7 +61,7 @@ def test_density_is_the_priors_with_its_second_mode_at_2_455(ax, prior):
 
 
 def test_density_of_the_log_scale_and_of_a_coefficient_span_both_sides(prior):
-    signed = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.CoefficientEvidence(1.0))
+    signed = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.CoefficientEvidence(1.0))
     for drawn, label in ((prior.log_scale(), r"$\log \tau$"), (signed, r"$\beta$")):
         axes = plot.density(drawn)
         at, height = axes.lines[0].get_data()
@@ -74,7 +74,7 @@ def test_density_of_the_log_scale_and_of_a_coefficient_span_both_sides(prior):
 def test_lines_take_the_callers_style_and_the_colour_of_pi(ax, prior):
     grid = np.array([0.5, 1.0])
     plot.density(prior, ax, grid, label="mine", linestyle=":")
-    plot.divergence_prior(predcp.Exponential(0.5), ax, grid)
+    plot.divergence_prior(predcp.Exponential(mean=0.5), ax, grid)
     plot.divergence_prior(dist.LogNormal(), ax, grid)
     mine, exponential, other = ax.lines
     assert (mine.get_label(), mine.get_linestyle()) == ("mine", ":")
@@ -84,7 +84,7 @@ def test_lines_take_the_callers_style_and_the_colour_of_pi(ax, prior):
 
 
 def test_divergence_prior_is_pi(ax):
-    pi = predcp.Gamma(0.2, 2.0)
+    pi = predcp.Gamma(shape=0.2, scale=2.0)
     kappa, height = plot.divergence_prior(pi, ax).lines[0].get_data()
     np.testing.assert_allclose(height, np.exp(pi.log_prob(kappa)), rtol=1e-12)
     assert kappa[0] > 0.0
@@ -170,8 +170,8 @@ def test_joint_density_covers_the_middle_of_the_prior(ax, two_scales):
 
 def test_bad_arguments_are_named(prior, two_scales):
     evidence = predcp.LinearEvidence(1.0)
-    batched = predcp.ComplexityPrior(predcp.LogCauchy(jnp.ones(2)), evidence)
-    signed = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.CoefficientEvidence(1.0))
+    batched = predcp.ComplexityPrior(predcp.LogCauchy(scale=jnp.ones(2)), evidence)
+    signed = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.CoefficientEvidence(1.0))
     calls = {
         "prior must be a NumPyro": lambda: plot.density(evidence),
         "prior must be a distribution of one number": lambda: plot.density(batched),

@@ -62,7 +62,7 @@ def test_a_relu_network_without_bias_is_linear_in_the_variance():
     def likelihood(theta, x):
         return dist.Normal(2.0 + jax.nn.relu(x @ theta) @ jnp.ones(2), 1.0)
 
-    draws = predcp.normal_draws(jax.random.key(0), 6, (3, 2))
+    draws = predcp.normal_noise(jax.random.key(0), 6, (3, 2))
     complexity = predcp.PredictiveComplexity(
         likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros((3, 2)), DESIGN, draws
     )
@@ -105,7 +105,7 @@ def test_local_scales_receive_gradients():
         complexity = predcp.PredictiveComplexity(
             coin, lambda tau, xi: tau * local * xi, jnp.zeros(3), DESIGN, NOISE
         )
-        return predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity).log_prob(0.8)
+        return predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity).log_prob(0.8)
 
     local = jnp.asarray([0.5, 1.0, 2.0])
     slope = jax.jit(jax.grad(density))(local)
@@ -123,7 +123,7 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, bounded=True
     )
     np.testing.assert_allclose(complexity.supremum, 0.5, rtol=1e-12)
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
     np.testing.assert_allclose(prior.cdf(1e15), 1.0, atol=1e-12)
 
 
@@ -134,8 +134,8 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"parameters": None}, r"parameters must be a function \(tau, xi\)"),
         ({"reference": jnp.zeros(2)}, "reference must have the structure and shapes"),
         ({"reference": jnp.ones(3)}, "must equal reference as tau goes to 0"),
-        ({"draws": jnp.zeros((0, 3))}, "draws must share a leading axis"),
-        ({"draws": {}}, "draws must hold at least one array"),
+        ({"noise": jnp.zeros((0, 3))}, "noise must share a leading axis"),
+        ({"noise": {}}, "noise must hold at least one array"),
         ({"x": jnp.zeros((8, 3))}, "constant in tau"),
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
@@ -148,7 +148,7 @@ def test_bad_arguments_are_named(change, message):
         "parameters": scaled,
         "reference": jnp.zeros(3),
         "x": DESIGN,
-        "draws": NOISE,
+        "noise": NOISE,
         **change,
     }
     with pytest.raises(ValueError, match=message):

@@ -63,7 +63,7 @@ def test_cdf_runs_from_zero_to_one_and_quantiles_invert_it(map_name):
 
 @pytest.mark.parametrize("map_name", names(VECTOR_MAPS))
 def test_vectors_of_scales_invert_entry_by_entry(map_name):
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(0.5), VECTOR_MAPS[map_name]())
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=0.5), VECTOR_MAPS[map_name]())
     size = prior.event_shape[0]
     q = jax.random.uniform(jax.random.key(0), (6, size), minval=0.1, maxval=0.8)
     tau = prior.icdf(q)
@@ -85,7 +85,7 @@ def test_draws_have_the_distribution(map_name, pi):
 
 
 def test_a_model_draws_its_scale_from_the_prior():
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), SCALAR_MAPS["coin"]()).log_scale()
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), SCALAR_MAPS["coin"]()).log_scale()
 
     def model():
         numpyro.sample("log_tau", prior)
@@ -99,7 +99,7 @@ def test_a_model_draws_its_scale_from_the_prior():
 
 def test_a_million_draws_use_the_table_and_stay_exact():
     complexity = predcp.LinearEvidence(DESIGN)
-    log_kappa = predcp.LogCauchy(1.0).sample_log(jax.random.key(0), (100_000,))
+    log_kappa = predcp.LogCauchy(scale=1.0).sample_log(jax.random.key(0), (100_000,))
     log_tau = complexity.log_inverse(log_kappa)
     back, _ = complexity.log_value_and_slope(log_tau)
     np.testing.assert_allclose(back, log_kappa, rtol=1e-12, atol=1e-10)
@@ -107,8 +107,8 @@ def test_a_million_draws_use_the_table_and_stay_exact():
 
 def test_truncation_makes_the_prior_proper():
     complexity = SCALAR_MAPS["coin"]()
-    as_printed = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity, normalize=False)
-    proper = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    as_printed = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity, truncate=False)
+    proper = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
     np.testing.assert_allclose(as_printed.cdf(1e30), 0.388, atol=5e-4)
     np.testing.assert_allclose(proper.cdf(1e30), 1.0, atol=1e-12)
     gap = proper.log_prob(0.3) - as_printed.log_prob(0.3)
@@ -125,21 +125,21 @@ def test_a_pi_without_cdf_cannot_be_truncated():
         def log_prob(self, value, intermediates=None):
             return -value
 
-    with pytest.raises(ValueError, match=r"Bare has no cdf.*normalize=False"):
+    with pytest.raises(ValueError, match=r"Bare has no cdf.*truncate=False"):
         predcp.ComplexityPrior(Bare(), SCALAR_MAPS["coin"]())
-    free = predcp.ComplexityPrior(Bare(), SCALAR_MAPS["coin"](), normalize=False)
+    free = predcp.ComplexityPrior(Bare(), SCALAR_MAPS["coin"](), truncate=False)
     assert np.isfinite(free.log_prob(0.5))
 
 
 def test_the_coefficient_prior_is_symmetric_and_proper():
     complexity = predcp.CoefficientEvidence(1.0, 1.0, 0.5)
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
     beta = jnp.asarray([0.1, 1.0, 7.0])
     np.testing.assert_allclose(prior.log_prob(beta), prior.log_prob(-beta))
     np.testing.assert_allclose(prior.cdf(beta) + prior.cdf(-beta), 1.0, rtol=1e-14)
     np.testing.assert_allclose(prior.icdf(prior.cdf(-beta)), -beta, rtol=1e-10)
     kappa = beta**2 / (2 * 1.25)
-    expected = 0.5 * np.exp(predcp.LogCauchy(1.0).log_prob(kappa)) * beta / 1.25
+    expected = 0.5 * np.exp(predcp.LogCauchy(scale=1.0).log_prob(kappa)) * beta / 1.25
     np.testing.assert_allclose(np.exp(prior.log_prob(beta)), expected, rtol=1e-12)
     draws = prior.sample(jax.random.key(0), (5000,))
     assert scipy.stats.kstest(np.asarray(prior.cdf(draws)), "uniform").pvalue > 1e-3
@@ -150,7 +150,9 @@ def test_the_coefficient_prior_is_symmetric_and_proper():
 
 def test_the_modes_of_the_coefficient_prior_are_where_they_should_be():
     scale = 1.2
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale), predcp.CoefficientEvidence(2.0, 0.7))
+    prior = predcp.ComplexityPrior(
+        predcp.LogCauchy(scale=scale), predcp.CoefficientEvidence(2.0, 0.7)
+    )
     expected = np.sqrt(2) * 0.7 / 2.0 * np.exp(-1 + np.sqrt(1 - scale**2 / 4))
     slope = jax.grad(prior.log_prob)
     np.testing.assert_allclose(slope(expected), 0.0, atol=1e-10)
@@ -158,7 +160,7 @@ def test_the_modes_of_the_coefficient_prior_are_where_they_should_be():
 
 
 def test_second_mode_of_the_log_cauchy_evidence_prior():
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
     tau = jnp.linspace(1.0, 4.0, 30_001)
     density = np.exp(prior.log_prob(tau))
     np.testing.assert_allclose(tau[np.argmax(density)], 2.455, atol=1e-3)
@@ -178,7 +180,7 @@ def test_penalised_complexity_is_an_exponential_on_the_standard_deviation():
 def test_batches_expand_and_broadcast():
     design = jnp.asarray(np.random.default_rng(0).normal(size=(3, 1, 6, 2)))
     prior = predcp.ComplexityPrior(
-        predcp.LogCauchy(jnp.asarray([0.5, 1.0])), predcp.LinearEvidence(design)
+        predcp.LogCauchy(scale=jnp.asarray([0.5, 1.0])), predcp.LinearEvidence(design)
     )
     assert prior.batch_shape == (3, 2)
     draws = prior.sample(jax.random.key(0), (7,))
@@ -187,14 +189,14 @@ def test_batches_expand_and_broadcast():
     for row in range(3):
         for column, scale in enumerate((0.5, 1.0)):
             single = predcp.ComplexityPrior(
-                predcp.LogCauchy(scale), predcp.LinearEvidence(design[row, 0])
+                predcp.LogCauchy(scale=scale), predcp.LinearEvidence(design[row, 0])
             )
             np.testing.assert_allclose(
                 density[:, row, column], single.log_prob(draws[:, row, column]), rtol=1e-12
             )
     # Entries that share a pi are still drawn independently.
     assert len(np.unique(np.asarray(draws))) == draws.size
-    single = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(DESIGN))
+    single = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(DESIGN))
     wide = single.expand((4, 3))
     assert wide.sample(jax.random.key(0)).shape == (4, 3)
     assert wide.to_event(1).log_prob(jnp.ones((4, 3))).shape == (4,)
@@ -205,7 +207,7 @@ def test_draws_are_differentiable_in_pi_and_in_the_map():
 
     def total(scale, noise):
         prior = predcp.ComplexityPrior(
-            predcp.LogCauchy(scale), predcp.LinearEvidence(DESIGN, noise)
+            predcp.LogCauchy(scale=scale), predcp.LinearEvidence(DESIGN, noise)
         )
         return jnp.sum(jnp.tanh(prior.log_scale().sample(key, (50,))))
 
@@ -230,17 +232,17 @@ def test_rebuilding_a_prior_never_retraces():
         return prior.log_prob(tau)
 
     for seed in range(3):
-        draws = predcp.normal_draws(jax.random.key(seed), 4, (3,))
+        draws = predcp.normal_noise(jax.random.key(seed), 4, (3,))
         complexity = predcp.PredictiveComplexity(
             coin, scaled, jnp.zeros(3), DESIGN * (seed + 1), draws
         )
-        density(predcp.ComplexityPrior(predcp.LogCauchy(1.0 + seed), complexity), 0.5)
+        density(predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0 + seed), complexity), 0.5)
     assert len(traces) == 1
 
 
 @pytest.mark.long
 def test_nuts_recovers_the_prior_through_log_scale():
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(0.5), SCALAR_MAPS["coin"]())
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=0.5), SCALAR_MAPS["coin"]())
 
     def model():
         numpyro.sample("log_tau", prior.log_scale())
@@ -263,15 +265,15 @@ def test_a_model_with_local_scales_plates_and_scan():
         complexity = predcp.PredictiveComplexity(
             coin, lambda tau, noise: tau * local * noise, jnp.zeros(3), x, NOISE
         )
-        tau = numpyro.sample("tau", predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity))
+        tau = numpyro.sample("tau", predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity))
         with numpyro.plate("groups", 2):
             numpyro.sample(
                 "group_tau",
-                predcp.ComplexityPrior(predcp.Exponential(1.0), predcp.LinearEvidence(x)),
+                predcp.ComplexityPrior(predcp.Exponential(mean=1.0), predcp.LinearEvidence(x)),
             )
 
         def step(carry, _):
-            prior = predcp.ComplexityPrior(predcp.Exponential(1.0), predcp.LinearEvidence(x))
+            prior = predcp.ComplexityPrior(predcp.Exponential(mean=1.0), predcp.LinearEvidence(x))
             return carry + numpyro.sample("walk", prior), carry
 
         scan(step, 0.0, jnp.arange(3))
@@ -294,7 +296,7 @@ def test_a_model_with_local_scales_plates_and_scan():
 @given(st.floats(0.05, 5.0), st.floats(-3.0, 3.0), st.floats(0.1, 10.0), st.floats(-25.0, 25.0))
 def test_round_trip_and_monotonicity_hold_everywhere(scale, loc, noise, log_tau):
     prior = predcp.ComplexityPrior(
-        predcp.LogCauchy(scale, loc), predcp.LinearEvidence(DESIGN, noise)
+        predcp.LogCauchy(scale=scale, loc=loc), predcp.LinearEvidence(DESIGN, noise)
     ).log_scale()
     here, ahead = prior.cdf(jnp.asarray([log_tau, log_tau + 0.01]))
     assert 0.0 < here < ahead < 1.0
@@ -302,19 +304,21 @@ def test_round_trip_and_monotonicity_hold_everywhere(scale, loc, noise, log_tau)
 
 
 def test_outside_the_support_the_density_is_zero():
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
     np.testing.assert_array_equal(prior.log_prob(jnp.asarray([-1.0, 0.0])), -np.inf)
     np.testing.assert_array_equal(prior.cdf(jnp.asarray([-1.0, 0.0])), 0.0)
     with pytest.raises(ValueError, match="complexity must be one of predcp's maps"):
-        predcp.ComplexityPrior(predcp.LogCauchy(1.0), lambda tau: tau)
+        predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), lambda tau: tau)
     with pytest.raises(ValueError, match="does not broadcast"):
         predcp.ComplexityPrior(
-            predcp.LogCauchy(jnp.ones(2)), predcp.LinearEvidence(jnp.ones((3, 2, 2)))
+            predcp.LogCauchy(scale=jnp.ones(2)), predcp.LinearEvidence(jnp.ones((3, 2, 2)))
         )
 
 
 def test_methods_take_their_arguments_by_name():
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(jnp.ones((3, 2))))
+    prior = predcp.ComplexityPrior(
+        predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(jnp.ones((3, 2)))
+    )
     key = jax.random.key(0)
     for distribution in (prior, prior.log_scale()):
         by_name = distribution.sample(key, sample_shape=(4,))
@@ -327,7 +331,7 @@ def test_methods_take_their_arguments_by_name():
 @pytest.mark.parametrize("complexity", [predcp.LinearEvidence, predcp.LogisticEvidence])
 def test_single_precision_quantiles_of_a_double_precision_prior(complexity):
     x = np.random.default_rng(0).normal(size=(6, 2))
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity(x))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity(x))
     # Numbers that both precisions have.
     q = np.array([0.125, 0.5])
     found = prior.icdf(q.astype(np.float32))

@@ -35,7 +35,7 @@ def test_the_marginal_of_a_horseshoe_is_its_closed_form():
 
 @pytest.mark.parametrize("x", [0.25, 1.0])
 def test_the_marginal_of_an_evidence_prior_integrates_to_one(x):
-    prior = predcp.ComplexityPrior(predcp.Exponential(0.5), predcp.LinearEvidence(x))
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), predcp.LinearEvidence(x))
     beta = np.concatenate([[0.0], np.logspace(-6, 2.5, 800)])
     mass = 2 * np.trapezoid(predcp.marginal(prior, beta), beta)
     np.testing.assert_allclose(mass, 1.0, atol=2e-3)
@@ -55,14 +55,14 @@ def test_the_shrinkage_profile_of_a_horseshoe_is_a_beta():
 
 def test_small_features_are_shrunk_less():
     def heavily_shrunk(x):
-        prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(x))
+        prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(x))
         return 1.0 - predcp.tail_probability(prior, 1.0)
 
     assert heavily_shrunk(0.1) < heavily_shrunk(1.0) < heavily_shrunk(3.0)
 
 
 def test_tails_keep_their_digits_however_far():
-    prior = predcp.ComplexityPrior(predcp.Exponential(1.0), predcp.LinearEvidence(1.0))
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=1.0), predcp.LinearEvidence(1.0))
     tau = 200.0
     expected = -(tau - np.log1p(tau)) / 2
     np.testing.assert_allclose(np.log(predcp.tail_probability(prior, tau)), expected, rtol=1e-12)
@@ -74,10 +74,10 @@ def test_prior_predictive_draws_have_the_shapes_of_the_data():
     depth = predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT)
     modular = predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE)
     for complexity, shape in ((predictive, (8,)), (depth, (6, 2)), (modular, (8, 2))):
-        prior = predcp.ComplexityPrior(predcp.Exponential(0.5), complexity)
+        prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), complexity)
         draws = predcp.prior_predictive(prior, key, 20)
         assert draws.shape == (20, *shape) and np.all(np.isfinite(draws))
-    evidence = predcp.ComplexityPrior(predcp.Exponential(0.5), predcp.LinearEvidence(DESIGN))
+    evidence = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), predcp.LinearEvidence(DESIGN))
     with pytest.raises(ValueError, match="holds no model of the data"):
         predcp.prior_predictive(evidence, key, 3)
     drawn = predcp.prior_predictive(
@@ -108,6 +108,6 @@ def test_the_papers_algorithm_hardly_moves():
     ],
 )
 def test_bad_arguments_are_named(call, message):
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), predcp.LinearEvidence(1.0))
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
     with pytest.raises(ValueError, match=message):
         call(prior)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         RowEvidence,
         ScalarComplexity,
     )
-    from predcp._numerics.normal_draws import normal_draws
+    from predcp._numerics.normal_noise import normal_noise
     from predcp._prior import ComplexityPrior, LogScalePrior
     from predcp._summaries import (
         marginal,
@@ -78,7 +78,7 @@ _HOMES = {
         "RowEvidence",
         "ScalarComplexity",
     ),
-    "predcp._numerics.normal_draws": ("normal_draws",),
+    "predcp._numerics.normal_noise": ("normal_noise",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
     "predcp._summaries": (
         "marginal",
@@ -117,7 +117,7 @@ __all__ = [
     "kl",
     "linear",
     "marginal",
-    "normal_draws",
+    "normal_noise",
     "prior_predictive",
     "register_divergence",
     "resnet",

@@ -83,7 +83,7 @@ def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
     **Arguments**: `prior`, on one scale or on a vector of them.
     """
     if isinstance(prior, ComplexityPrior | LogScalePrior):
-        complexity, normalize, pi = prior.complexity, prior.normalize, prior.pi
+        complexity, truncate, pi = prior.complexity, prior.truncate, prior.pi
     else:
         raise ValueError(f"prior must be a ComplexityPrior, got {type(prior).__name__}")
     if complexity.batch_shape or (pi.batch_shape and not complexity.event_dim):
@@ -94,7 +94,7 @@ def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
     base = _medians(complexity, size)
     pis = [_entry_prior(pi, index) for index in range(size)]
     entries = tuple(
-        _diagnose_entry(complexity, pis[index], normalize, index, base) for index in range(size)
+        _diagnose_entry(complexity, pis[index], truncate, index, base) for index in range(size)
     )
     worst = max(entries, key=lambda entry: _SEVERITY[entry.verdict]).verdict
     named = [
@@ -149,7 +149,7 @@ def _evaluate(complexity: Complexity, grid: jax.Array):
 
 
 def _diagnose_entry(
-    complexity: Complexity, pi: Any, normalize: bool, index: int, base: np.ndarray
+    complexity: Complexity, pi: Any, truncate: bool, index: int, base: np.ndarray
 ) -> EntryDiagnosis:
     eps = float(jnp.finfo(jnp.result_type(float)).eps)
     reach = _REACH if eps < 1e-12 else _REACH / 2.0
@@ -179,7 +179,7 @@ def _diagnose_entry(
     flat_from = _last_run(flat)
     flat_above = float(np.exp(log_tau[flat_from])) if flat_from is not None else math.inf
     outer_kappa, outer_elasticity, outer_bound = (curve[_POINTS:] for curve in curves)
-    cut = normalize and complexity.bounded
+    cut = truncate and complexity.bounded
     density = _log_density(pi, outer_kappa, outer_elasticity, outer_bound if cut else None)
     mass = float(np.sum(np.exp(density) * np.cosh(t)) * (t[1] - t[0]))
     error = _monte_carlo_error(complexity, index, base)
@@ -194,10 +194,10 @@ def _diagnose_entry(
         return verdict(*_judge_dip(complexity, index, base, log_tau, log_kappa, dip))
     levels_off = flat_from is not None and flat_from < _POINTS - 1
     if complexity.bounded:
-        if not normalize:
+        if not truncate:
             return verdict(
                 "warn",
-                f"D is bounded by {supremum:.6g} and pi is not cut there (normalize=False): "
+                f"D is bounded by {supremum:.6g} and pi is not cut there (truncate=False): "
                 f"the prior has mass {mass:.4g}",
             )
         return verdict(

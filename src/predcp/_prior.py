@@ -25,9 +25,9 @@ class LogScalePrior(dist.Distribution):
 
     arg_constraints = {}
     pytree_data_fields = ("pi", "complexity")
-    pytree_aux_fields = ("normalize",)
+    pytree_aux_fields = ("truncate",)
 
-    def __init__(self, pi: Any, complexity: Complexity, normalize: bool = True):
+    def __init__(self, pi: Any, complexity: Complexity, truncate: bool = True):
         if not isinstance(complexity, Complexity):
             raise ValueError(
                 "complexity must be one of predcp's maps (LinearEvidence, PredictiveComplexity, "
@@ -40,7 +40,7 @@ class LogScalePrior(dist.Distribution):
             )
         self.pi: DivergencePrior = as_divergence_prior(pi)
         self.complexity = complexity
-        self.normalize = normalize
+        self.truncate = truncate
         batch_shape, event_shape = _shapes(self.pi, complexity)
         super().__init__(batch_shape, event_shape)
 
@@ -55,7 +55,7 @@ class LogScalePrior(dist.Distribution):
     @property
     def truncated(self) -> bool:
         """Whether pi is cut at the supremum of the complexity."""
-        return self.normalize and self.complexity.bounded
+        return self.truncate and self.complexity.bounded
 
     def _log_mass(self, log_tau: Array) -> Array | float:
         if not self.truncated:
@@ -124,14 +124,14 @@ class ComplexityPrior(dist.TransformedDistribution):
     each entry given the entries below it.
 
     **Arguments**
-    - `pi`: prior on the divergence, `LogCauchy(1.0)` being the paper's; or any positive NumPyro
+    - `pi`: prior on the divergence, `LogCauchy(scale=1.0)` being the paper's; or any positive NumPyro
         distribution.
     - `complexity`: the map D.
-    - `normalize`: truncate pi at the supremum of a bounded map, so that the prior is proper.
+    - `truncate`: truncate pi at the supremum of a bounded map, so that the prior is proper.
         False gives the density as the paper prints it; draws without a root are then `inf`.
     """
 
-    pytree_aux_fields = ("normalize",)
+    pytree_aux_fields = ("truncate",)
 
     @classmethod
     def gather_pytree_data_fields(cls) -> tuple[str, ...]:
@@ -146,16 +146,16 @@ class ComplexityPrior(dist.TransformedDistribution):
     def transforms(self) -> list[Any]:  # type: ignore[override]
         return [self.complexity.inv]
 
-    def __init__(self, pi: Any, complexity: Complexity, normalize: bool = True):
+    def __init__(self, pi: Any, complexity: Complexity, truncate: bool = True):
         if isinstance(complexity, Complexity) and complexity.signed:
             self.pi: DivergencePrior = as_divergence_prior(pi)
             self.complexity = complexity
         else:
-            log_prior = LogScalePrior(pi, complexity, normalize)
+            log_prior = LogScalePrior(pi, complexity, truncate)
             self.pi, self.complexity = log_prior.pi, log_prior.complexity
-        self.normalize = normalize
+        self.truncate = truncate
         # Fail now, not at the first density, when pi cannot be truncated.
-        if normalize and complexity.bounded:
+        if truncate and complexity.bounded:
             jax.eval_shape(lambda: self.pi.log_cdf_log(jnp.zeros(self.pi.batch_shape)))
         batch_shape, event_shape = _shapes(self.pi, complexity)
         dist.Distribution.__init__(self, batch_shape, event_shape)
@@ -170,7 +170,7 @@ class ComplexityPrior(dist.TransformedDistribution):
 
     def log_scale(self) -> LogScalePrior:
         """The same prior as a distribution of `log tau`."""
-        return LogScalePrior(self.pi, self.complexity, self.normalize)
+        return LogScalePrior(self.pi, self.complexity, self.truncate)
 
     @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:

@@ -28,7 +28,7 @@ def library_map(choices: Choices, x: np.ndarray) -> predcp.PredictiveComplexity:
         return dist.Normal(x @ beta, choices.noise)
 
     count, width = draw_count(x.shape[0]), x.shape[1]
-    xi = predcp.normal_draws(jax.random.key(0), count, (width,), method="sobol")
+    xi = predcp.normal_noise(jax.random.key(0), count, (width,), method="sobol")
     measure = getattr(predcp, choices.divergence)
     return predcp.PredictiveComplexity(
         likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros(width), x, xi, measure
@@ -67,7 +67,9 @@ def test_curves_are_the_library_prior():
     # One row keeps the library's quadrature of the marginal short.
     row = Design(np.ones((1, 1)), "one.csv", ("x",), False)
     choices = Choices("logistic", design=row, parameters={"scale": 0.7, "loc": -1.0})
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(0.7, -1.0), library_map(choices, row.x))
+    prior = predcp.ComplexityPrior(
+        predcp.LogCauchy(scale=0.7, loc=-1.0), library_map(choices, row.x)
+    )
     found = scene(choices).layers[0][1]
     some = np.arange(0, found.tau.size, 40)
     density = np.exp(prior.log_prob(found.tau[some])) * found.tau[some]

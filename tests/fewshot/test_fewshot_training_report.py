@@ -69,7 +69,7 @@ def test_the_command_says_what_is_wrong(fitted, tmp_path, capsys):
 
 
 def test_what_a_name_does_not_tell_is_shown_as_it_is():
-    own = "ScalePrior(kind='predcp', pi=LogCauchy(1.0))"
+    own = "ScalePrior(kind='predcp', pi=LogCauchy(scale=1.0))"
     assert training_module._named(f"{own} 3") == (own, 3)
     kept = repr(as_scale_prior("predcp-gem-1e-2", into_shared=False))
     assert training_module._named(f"{kept} 0") == (kept, 0)

@@ -129,7 +129,7 @@ def test_the_density_is_the_cores_prior(network, shape, truncate):
     def theirs(theta, log_sigma):
         noise = module_draws(key, theta, 2)
         complexity = core_map(network, theta, shared, x, noise)
-        core = predcp.ComplexityPrior(predcp.Exponential(0.5), complexity, normalize=truncate)
+        core = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), complexity, truncate=truncate)
         return core.log_prob(jnp.exp(2.0 * in_core_order(network, complexity, log_sigma)))
 
     value, slopes = jax.jit(jax.value_and_grad(ours, (0, 1)))(theta, log_sigma)

@@ -227,7 +227,12 @@ def test_turns_and_peak_of_known_curves():
 
 
 def test_each_pi_has_one_colour():
-    pis = [predcp.Exponential(0.5), predcp.Gamma(0.2, 2.0), predcp.LogCauchy(), predcp.HalfCauchy()]
+    pis = [
+        predcp.Exponential(mean=0.5),
+        predcp.Gamma(shape=0.2, scale=2.0),
+        predcp.LogCauchy(),
+        predcp.HalfCauchy(),
+    ]
     pis.append(predcp.GammaExponential())
     assert len({plot.colour(pi) for pi in pis}) == 5
     prior = predcp.ComplexityPrior(pis[0], predcp.LinearEvidence(1.0))

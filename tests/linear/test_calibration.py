@@ -24,8 +24,8 @@ def kept(sites, x, y):
 @pytest.mark.parametrize(
     "prior",
     [
-        pytest.param(Evidence(predcp.Exponential(0.5)), marks=pytest.mark.long),
-        Predictive(predcp.Exponential(0.2), draws=4),
+        pytest.param(Evidence(predcp.Exponential(mean=0.5)), marks=pytest.mark.long),
+        Predictive(predcp.Exponential(mean=0.2), draws=4),
     ],
     ids=["ecp", "predcp"],
 )

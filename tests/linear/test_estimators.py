@@ -119,7 +119,7 @@ def test_units_do_not_matter():
 
 PRIORS = {
     **{name: name for name in ("predcp", "ecp", "half-cauchy", "regularised-horseshoe", "ridge")},
-    "a divergence prior": predcp.LogCauchy(2.0),
+    "a divergence prior": predcp.LogCauchy(scale=2.0),
     "a distribution": dist.HalfNormal(1.0),
     "a function": lambda x, local_scales: dist.HalfCauchy(0.1),
 }

@@ -29,7 +29,7 @@ from predcp.linear._slice import slice_sample
 
 RANDOM = np.random.default_rng(7)
 # An exponential pi has no tail that would need millions of draws to see.
-PI = predcp.Exponential(0.2)
+PI = predcp.Exponential(mean=0.2)
 MANY_ROWS = jnp.asarray(RANDOM.normal(size=(12, 2)))
 # More columns than rows, two of them nearly the same.
 MANY_COLUMNS = jnp.asarray(RANDOM.normal(size=(4, 6)) @ np.diag([1, 1, 1, 1, 1, 0.5]))
@@ -253,7 +253,7 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
 @pytest.mark.parametrize(
     ("model", "prior", "design", "lattice"),
     [
-        (logistic_regression, Evidence(predcp.Exponential(0.5)), MANY_COLUMNS, 0),
+        (logistic_regression, Evidence(predcp.Exponential(mean=0.5)), MANY_COLUMNS, 0),
         pytest.param(
             logistic_regression,
             Predictive(PI, draws=4),
@@ -263,7 +263,7 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
         ),
         pytest.param(
             linear_regression,
-            Evidence(predcp.Exponential(0.5)),
+            Evidence(predcp.Exponential(mean=0.5)),
             MANY_COLUMNS,
             32,
             marks=pytest.mark.long,

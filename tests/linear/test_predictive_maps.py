@@ -50,7 +50,7 @@ def test_density_and_gradient_equal_the_general_maps(name, log_tau):
 
     def density(make):
         def of(local, log_tau):
-            prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), make(local))
+            prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), make(local))
             return prior.log_scale().log_prob(log_tau)
 
         return jax.jit(jax.value_and_grad(of, (0, 1)))(LAMBDA, jnp.asarray(log_tau))
@@ -86,7 +86,9 @@ def test_single_precision_stays_finite_everywhere():
     @jax.vmap
     def slopes(log_tau):
         def density(local, log_tau):
-            prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), LogisticPredictive(x, local, xi))
+            prior = predcp.ComplexityPrior(
+                predcp.LogCauchy(scale=1.0), LogisticPredictive(x, local, xi)
+            )
             return prior.log_scale().log_prob(log_tau)
 
         return jax.value_and_grad(density, (0, 1))(local, log_tau)

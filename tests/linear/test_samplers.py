@@ -32,7 +32,7 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 
 
 # An exponential pi has no tail that would need millions of draws to see.
-PI = predcp.Exponential(0.2)
+PI = predcp.Exponential(mean=0.2)
 PRIOR = Evidence(PI)
 
 

@@ -75,7 +75,7 @@ def _long(*values):
     [
         "predcp",
         "horseshoe",
-        *_long("ecp", "inverse-gamma", "half-cauchy", "fixed-0.1", predcp.Exponential(1.0)),
+        *_long("ecp", "inverse-gamma", "half-cauchy", "fixed-0.1", predcp.Exponential(mean=1.0)),
     ],
     # Not the address of an object: every worker must find the same names.
     ids=lambda prior: prior if isinstance(prior, str) else type(prior).__name__,

@@ -129,11 +129,11 @@ GRID = np.linspace(-3.0, 3.0, 30)
 
 @pytest.mark.parametrize("residual", [True, False])
 def test_a_prior_on_no_complexity_gives_the_reference(residual):
-    nearly_none = predcp.LogCauchy(0.01, loc=-60.0)
+    nearly_none = predcp.LogCauchy(scale=0.01, loc=-60.0)
     deep = prior_functions("predcp", 4, GRID, residual, functions=2, pi=nearly_none)
     if residual:
         shallow = prior_functions(
-            "predcp", 1, GRID, residual, functions=2, pi=predcp.LogCauchy(0.01, loc=-60.0)
+            "predcp", 1, GRID, residual, functions=2, pi=predcp.LogCauchy(scale=0.01, loc=-60.0)
         )
         # The first layer's weights are the same draws whatever lies above.
         np.testing.assert_allclose(deep, shallow, atol=1e-10)

@@ -115,13 +115,15 @@ def test_the_predcp_is_the_cores(layers, classes):
     network = Network(3, 6, layers, 3)
     setting = setting_of(network, classes, draws=4)
     log_tau = jnp.linspace(-2.0, 1.0, layers)
-    prior = Predictive(predcp.LogCauchy(0.7))
+    prior = Predictive(predcp.LogCauchy(scale=0.7))
     found = prior.log_density(network, log_tau, setting)
     if layers == 1:
         kappa = prior.log_kappa(network, log_tau, setting)
-        expected = predcp.LogCauchy(0.7).log_prob_log(kappa).sum() - log_tau.sum()
+        expected = predcp.LogCauchy(scale=0.7).log_prob_log(kappa).sum() - log_tau.sum()
     else:
-        whole = predcp.ComplexityPrior(predcp.LogCauchy(0.7), depth_complexity(network, setting))
+        whole = predcp.ComplexityPrior(
+            predcp.LogCauchy(scale=0.7), depth_complexity(network, setting)
+        )
         expected = whole.log_prob(jnp.exp(log_tau))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -165,7 +167,7 @@ def test_the_evidence_is_the_divergence_between_moments():
         return np.log((0.5 * ((v + m) / noise - np.log1p(v / noise))).sum(1).mean())
 
     slope = (log_kappa(np.log(tau) + 1e-5) - log_kappa(np.log(tau) - 1e-5)) / 2e-5
-    expected = predcp.LogCauchy(1.0).log_prob_log(np.log(kappa)) + np.log(slope) - np.log(tau)
+    expected = predcp.LogCauchy(scale=1.0).log_prob_log(np.log(kappa)) + np.log(slope) - np.log(tau)
     found = Evidence().log_density(network, jnp.log(jnp.asarray([tau])), setting)
     assert float(found) == pytest.approx(float(expected), rel=1e-6)
 
@@ -239,7 +241,7 @@ def test_the_public_codes_update_divides_by_lambda():
 def test_names_of_priors():
     assert as_scale_prior("fixed-0.1") == FixedScale(0.1)
     assert as_scale_prior("predcp") is as_scale_prior("predcp")
-    assert isinstance(as_scale_prior(predcp.Exponential(0.5)), Predictive)
+    assert isinstance(as_scale_prior(predcp.Exponential(mean=0.5)), Predictive)
     assert isinstance(row_prior(Horseshoe()), HalfCauchyScale) and row_prior(Predictive()) is ROWS
     for bad in ("fixed-x", "gamma", 3, "fixed--1"):
         with pytest.raises(ValueError, match="scale_prior must be one of"):

@@ -72,7 +72,7 @@ def test_density_as_the_paper_prints_it_agrees(monkeypatch):
     monkeypatch.setattr(stan_programs, "program", lambda prior: text)
     data = data_of("small")
     peer = stan_programs.build("predcp", data)
-    ours = our_log_density("predcp", data, normalize=False)
+    ours = our_log_density("predcp", data, truncate=False)
     assert worst_error(peer, ours, data["D"]) <= TOLERANCE
 
 

@@ -19,7 +19,7 @@ class Exponential(DivergencePrior):
     arg_constraints = {"scale": constraints.positive}
     scale: Array
 
-    def __init__(self, mean: Any = 1.0):
+    def __init__(self, *, mean: Any = 1.0):
         super().__init__(scale=require_positive("mean", mean))
 
     @property
@@ -30,7 +30,7 @@ class Exponential(DivergencePrior):
     def from_tail(cls, upper: Any, probability: Any) -> Self:
         """P(kappa > upper) = probability, by the mean."""
         upper, probability = require_tail(upper, probability)
-        return cls(-upper / jnp.log(probability))
+        return cls(mean=-upper / jnp.log(probability))
 
     def log_prob_log(self, log_kappa):
         y = log_kappa - jnp.log(self.scale)

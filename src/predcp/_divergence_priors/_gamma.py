@@ -40,7 +40,7 @@ class Gamma(DivergencePrior):
     concentration: Array
     scale: Array
 
-    def __init__(self, shape: Any, scale: Any):
+    def __init__(self, *, shape: Any, scale: Any):
         super().__init__(
             concentration=require_positive("shape", shape), scale=require_positive("scale", scale)
         )
@@ -49,7 +49,7 @@ class Gamma(DivergencePrior):
     def from_tail(cls, upper: Any, probability: Any, shape: Any = 0.2) -> Self:
         """P(kappa > upper) = probability, by the scale, for the given shape."""
         upper, probability = require_tail(upper, probability)
-        return cls(shape, upper / cls(shape, 1.0).icdf(1.0 - probability))
+        return cls(shape=shape, scale=upper / cls(shape=shape, scale=1.0).icdf(1.0 - probability))
 
     def log_prob_log(self, log_kappa):
         y = log_kappa - jnp.log(self.scale)
@@ -72,5 +72,5 @@ class Gamma(DivergencePrior):
         dtype = jnp.result_type(float, self.concentration, self.scale)
         concentration = jnp.asarray(self.concentration, dtype)
         drawn = log_gamma_draws(key, concentration, self.shape(sample_shape))
-        unit = Gamma(concentration, jnp.ones((), dtype))
+        unit = Gamma(shape=concentration, scale=jnp.ones((), dtype))
         return with_implicit_derivative(unit, drawn) + jnp.log(self.scale)

@@ -36,7 +36,7 @@ class GammaExponential(DivergencePrior):
     scale: Array
     exponential_mean: Array
 
-    def __init__(self, weight: Any = 0.5, shape: Any = 0.2, scale: Any = 2.0, mean: Any = 0.5):
+    def __init__(self, *, weight: Any = 0.5, shape: Any = 0.2, scale: Any = 2.0, mean: Any = 0.5):
         super().__init__(
             weight=require_probability("weight", weight),
             concentration=require_positive("shape", shape),
@@ -56,8 +56,10 @@ class GammaExponential(DivergencePrior):
     ) -> Self:
         """P(kappa > upper) = probability, by stretching `scale` and `mean` together."""
         upper, probability = require_tail(upper, probability)
-        stretch = upper / cls(weight, shape, scale, mean).icdf(1.0 - probability)
-        return cls(weight, shape, scale * stretch, mean * stretch)
+        stretch = upper / cls(weight=weight, shape=shape, scale=scale, mean=mean).icdf(
+            1.0 - probability
+        )
+        return cls(weight=weight, shape=shape, scale=scale * stretch, mean=mean * stretch)
 
     def _mixed(self, of_gamma: Array, of_exponential: Array) -> Array:
         return jnp.logaddexp(
@@ -66,7 +68,9 @@ class GammaExponential(DivergencePrior):
 
     @property
     def _parts(self) -> tuple[Gamma, Exponential]:
-        return Gamma(self.concentration, self.scale), Exponential(self.exponential_mean)
+        return Gamma(shape=self.concentration, scale=self.scale), Exponential(
+            mean=self.exponential_mean
+        )
 
     def log_prob_log(self, log_kappa):
         gamma, exponential = self._parts
@@ -103,4 +107,4 @@ class GammaExponential(DivergencePrior):
         values = jnp.broadcast_arrays(
             self.concentration, self.scale, self.exponential_mean, self.weight
         )
-        return Gamma(values[0], values[1]), Exponential(values[2])
+        return Gamma(shape=values[0], scale=values[1]), Exponential(mean=values[2])

@@ -33,7 +33,7 @@ class GivenPrior(DivergencePrior):
             raise ValueError(
                 f"pi = {type(self.given).__name__} has no {name}, which truncating at the "
                 "supremum of the complexity, cdf and quantiles need; use one of predcp's priors on a "
-                "divergence, or ComplexityPrior(..., normalize=False) if only log_prob is needed"
+                "divergence, or ComplexityPrior(..., truncate=False) if only log_prob is needed"
             )
         return getattr(self.given, name)
 

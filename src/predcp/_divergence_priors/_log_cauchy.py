@@ -25,7 +25,7 @@ class LogCauchy(DivergencePrior):
     scale: Array
     loc: Array
 
-    def __init__(self, scale: Any = 1.0, loc: Any = 0.0):
+    def __init__(self, *, scale: Any = 1.0, loc: Any = 0.0):
         super().__init__(scale=require_positive("scale", scale), loc=require_finite("loc", loc))
 
     @classmethod
@@ -34,7 +34,7 @@ class LogCauchy(DivergencePrior):
         upper, probability = require_tail(upper, probability)
         scale = require_positive("scale", scale)
         # tan(pi (1/2 - p)), written so that small p keeps its digits.
-        return cls(scale, jnp.log(upper) - scale / jnp.tan(math.pi * probability))
+        return cls(scale=scale, loc=jnp.log(upper) - scale / jnp.tan(math.pi * probability))
 
     def log_prob_log(self, log_kappa):
         z = (log_kappa - self.loc) / self.scale

@@ -23,7 +23,7 @@ from predcp._maps._displacement import displacement
 from predcp._maps._predictive import sampled
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate, invert
-from predcp._numerics.normal_draws import normal_draws
+from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import concrete
 from predcp._support.check import known, require_callable, require_finite
 from predcp._support.compiled import compiled
@@ -435,7 +435,7 @@ class DepthComplexity(Complexity):
         output = (
             self.output_weights if self.output_weights.ndim == 2 else self.output_weights[chosen]
         )
-        noise = normal_draws(key_noise, 1, self.weights[0])[0]
+        noise = normal_noise(key_noise, 1, self.weights[0])[0]
 
         def step(hidden, layer):
             scale, weights, bias = layer

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from predcp._divergences import Divergence, kl
 from predcp._maps._complexity import Complexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
-from predcp._numerics.normal_draws import normal_draws
+from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
 
@@ -41,7 +41,7 @@ class ModularComplexity(Complexity):
     - `parameters`: phi, a pytree whose top-level entries are the modules (a dict, an
         `eqx.Module`, a tuple).
     - `x`: inputs, passed on to the likelihood.
-    - `draws`: standard normal noise, of the structure of `parameters` with a leading axis.
+    - `noise`: standard normal noise, of the structure of `parameters` with a leading axis.
     - `modules`: names of the entries that have a scale; all of them when None.
     - `divergence`: as in `PredictiveComplexity`.
     """
@@ -53,14 +53,14 @@ class ModularComplexity(Complexity):
         likelihood: Callable[[PyTree, Any], Any],
         parameters: PyTree,
         x: Any,
-        draws: PyTree,
+        noise: PyTree,
         modules: Sequence[str] | None = None,
         divergence: Divergence = kl,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = jax.tree.map(as_float, parameters)
         self.x = x
-        self.draws = jax.tree.map(as_float, draws)
+        self.noise = jax.tree.map(as_float, noise)
         self.divergence = divergence
         paths = jax.tree_util.tree_flatten_with_path(self.parameters)[0]
         names = list(dict.fromkeys(_module_name(path) for path, _ in paths))
@@ -72,24 +72,24 @@ class ModularComplexity(Complexity):
         if unknown:
             raise ValueError(f"modules {unknown} are not entries of parameters, which has {names}")
         self.module_names = tuple(names if modules is None else modules)
-        self._check_draws()
+        self._check_noise()
         whole = [self._whole(name) for name in self.module_names]
         self.powers = {name: single.power for name, single in zip(self.module_names, whole)}
         self.bounded = whole[0].bounded
         self.cost = whole[0].cost
 
-    def _check_draws(self) -> None:
+    def _check_noise(self) -> None:
         wanted = jax.tree.map(lambda leaf: leaf.shape, self.parameters)
-        if jax.tree.structure(self.draws) != jax.tree.structure(self.parameters):
+        if jax.tree.structure(self.noise) != jax.tree.structure(self.parameters):
             raise ValueError(
-                f"draws must have the structure of parameters, {jax.tree.structure(self.parameters)}"
-                f", got {jax.tree.structure(self.draws)}"
+                f"noise must have the structure of parameters, {jax.tree.structure(self.parameters)}"
+                f", got {jax.tree.structure(self.noise)}"
             )
-        for noise, value in zip(jax.tree.leaves(self.draws), jax.tree.leaves(self.parameters)):
+        for noise, value in zip(jax.tree.leaves(self.noise), jax.tree.leaves(self.parameters)):
             if noise.shape[1:] != value.shape or noise.ndim == 0:
                 raise ValueError(
-                    "draws must have the shapes of parameters behind a leading axis of draws: "
-                    f"parameters have {wanted}, one array of draws has {noise.shape}"
+                    "noise must have the shapes of parameters behind a leading axis of draws: "
+                    f"parameters have {wanted}, one array of noise has {noise.shape}"
                 )
 
     @property
@@ -111,13 +111,13 @@ class ModularComplexity(Complexity):
         def parameters(tau, xi):
             return [value + jnp.sqrt(tau) * step for value, step in zip(mine, xi)]
 
-        noise = jax.tree.leaves(self.draws)
+        noise = jax.tree.leaves(self.noise)
         return {
             "likelihood": likelihood,
             "parameters": parameters,
             "reference": mine,
             "x": self.x,
-            "draws": [step for step, moves in zip(noise, moving) if moves],
+            "noise": [step for step, moves in zip(noise, moving) if moves],
             "divergence": self.divergence,
         }
 
@@ -156,7 +156,7 @@ class ModularComplexity(Complexity):
         key_noise, key_data = jax.random.split(key)
         paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
         scales = dict(zip(self.module_names, jnp.sqrt(tau)))
-        noise = jax.tree.leaves(normal_draws(key_noise, 1, self.parameters))
+        noise = jax.tree.leaves(normal_noise(key_noise, 1, self.parameters))
         moved = [
             value + scales.get(_module_name(path), 0.0) * step[0]
             for (path, value), step in zip(paths, noise)

@@ -23,7 +23,7 @@ from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_ra
 from predcp._maps._displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
-from predcp._numerics.normal_draws import normal_draws
+from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable
 from predcp._support.compiled import compiled
@@ -50,7 +50,7 @@ class PredictiveComplexity(ScalarComplexity):
         standard deviation in `tau * xi`.
     - `reference`: theta_0, a pytree of the structure of theta.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
-    - `draws`: xi, an array or pytree of arrays with a leading axis of S draws.
+    - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
     - `homogeneous`: None to find out whether predictions move as a power of tau; the power, to
         declare it; False to use the general path.
@@ -64,7 +64,7 @@ class PredictiveComplexity(ScalarComplexity):
         parameters: Callable[[Array, PyTree], PyTree],
         reference: PyTree,
         x: Any,
-        draws: PyTree,
+        noise: PyTree,
         divergence: Divergence = kl,
         homogeneous: float | bool | None = None,
         bounded: bool | None = None,
@@ -73,7 +73,7 @@ class PredictiveComplexity(ScalarComplexity):
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
         self.reference = jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
-        self.draws = jax.tree.map(as_float, draws)
+        self.noise = jax.tree.map(as_float, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
@@ -95,17 +95,17 @@ class PredictiveComplexity(ScalarComplexity):
 
     def check(self) -> None:
         """Refuse, with its reason, what could not give a prior."""
-        leaves = jax.tree.leaves(self.draws)
+        leaves = jax.tree.leaves(self.noise)
         if not leaves:
-            raise ValueError("draws must hold at least one array with a leading axis of draws")
+            raise ValueError("noise must hold at least one array with a leading axis of draws")
         counts = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
         if len(counts) != 1 or None in counts or 0 in counts:
             shapes = [leaf.shape for leaf in leaves]
             raise ValueError(
-                f"draws must share a leading axis of S >= 1 draws, got shapes {shapes}"
+                f"noise must share a leading axis of S >= 1 draws, got shapes {shapes}"
             )
         one = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.draws
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.noise
         )
         tau = jax.ShapeDtypeStruct((), self._dtype)
         theta = jax.eval_shape(self.parameters, tau, one)
@@ -121,7 +121,7 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_moves(self) -> None:
         """Some prediction must depend on the scale, or D is constant."""
-        inputs = jax.tree.leaves((self.reference, self.draws, self.x))
+        inputs = jax.tree.leaves((self.reference, self.noise, self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
         gaps: list[np.ndarray | None] = []
@@ -129,7 +129,7 @@ class PredictiveComplexity(ScalarComplexity):
         for scale in (1.0, 2.7):
             tau = jnp.asarray(scale, self._dtype)
             moved = jax.vmap(lambda xi, tau=tau: self._coordinates(self.parameters(tau, xi)))(
-                self.draws
+                self.noise
             )
             pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
             gaps += [known(value - origin) for value, origin in pairs]
@@ -143,11 +143,11 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
-        inputs = jax.tree.leaves((self.reference, self.draws))
+        inputs = jax.tree.leaves((self.reference, self.noise))
         if not all(concrete(leaf) for leaf in inputs):
             return
         tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
-        start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.draws)
+        start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.noise)
         for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(self.reference)):
             numbers = known(value)
             if numbers is None:
@@ -161,11 +161,11 @@ class PredictiveComplexity(ScalarComplexity):
 
     @property
     def _dtype(self) -> Any:
-        return jnp.result_type(*jax.tree.leaves(self.draws))
+        return jnp.result_type(*jax.tree.leaves(self.noise))
 
     @property
     def _count(self) -> int:
-        return jax.tree.leaves(self.draws)[0].shape[0]
+        return jax.tree.leaves(self.noise)[0].shape[0]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
@@ -176,7 +176,7 @@ class PredictiveComplexity(ScalarComplexity):
             return None
         if homogeneous is not None and homogeneous is not True:
             return Fraction(float(homogeneous)).limit_denominator(1000), False
-        one = jax.tree.map(lambda leaf: leaf[0], self.draws)
+        one = jax.tree.map(lambda leaf: leaf[0], self.noise)
         found = power_of(
             lambda tau, xi: self._coordinates(self.parameters(tau, xi)),
             jnp.ones((), self._dtype),
@@ -203,7 +203,7 @@ class PredictiveComplexity(ScalarComplexity):
             _, speed = jax.jvp(at, (zero,), (jnp.ones_like(zero),))
             return jax.tree.map(lambda array: array / float(power), speed)
 
-        directions = jax.vmap(unit)(self.draws)
+        directions = jax.vmap(unit)(self.noise)
         if not pure:
             return directions
         return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
@@ -242,7 +242,7 @@ class PredictiveComplexity(ScalarComplexity):
 
         def moved(log_tau: Array) -> _Moved:
             each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
-            return _scaled(*each(self.draws))
+            return _scaled(*each(self.noise))
 
         return moved
 
@@ -259,8 +259,8 @@ class PredictiveComplexity(ScalarComplexity):
     def simulate(self, tau: Float[Array, ""], key: Array) -> PyTree:
         """Observations of the model at one scale, with fresh standard normal noise."""
         key_noise, key_data = jax.random.split(key)
-        like = jax.tree.map(lambda leaf: leaf[0], self.draws)
-        noise = jax.tree.map(lambda leaf: leaf[0], normal_draws(key_noise, 1, like))
+        like = jax.tree.map(lambda leaf: leaf[0], self.noise)
+        noise = jax.tree.map(lambda leaf: leaf[0], normal_noise(key_noise, 1, like))
         return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
 
     @compiled()

@@ -30,7 +30,7 @@ complexity = predcp.PredictiveComplexity(
     parameters,
     reference=jnp.zeros(x.shape[1]),
     x=jnp.asarray(x),
-    draws=predcp.normal_draws(jax.random.key(0), {draws}, (x.shape[1],), method="sobol"),
+    noise=predcp.normal_noise(jax.random.key(0), {draws}, (x.shape[1],), method="sobol"),
     divergence=predcp.{divergence},
 )
 pi = {pi}

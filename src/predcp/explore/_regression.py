@@ -39,7 +39,7 @@ def normal_design(rows: int, columns: int) -> Float[np.ndarray, "rows columns"]:
 @lru_cache(maxsize=32)
 def _draws(columns: int) -> Float[np.ndarray, "draws columns"]:
     # The first of many Sobol draws are the draws of a smaller count: one program a width.
-    drawn = predcp.normal_draws(jax.random.key(0), _MOST_DRAWS, (columns,), method="sobol")
+    drawn = predcp.normal_noise(jax.random.key(0), _MOST_DRAWS, (columns,), method="sobol")
     return np.asarray(drawn, float)
 
 

@@ -25,9 +25,9 @@ KINDS: tuple[Kind, ...] = ("maml", "flat", "shrinkage", "predcp")
 # The paper's four, for sigma (shrinkage) and for kappa (PredCP) alike.
 HYPERPRIORS: dict[str, DivergencePrior] = {
     "half-cauchy": HalfCauchy(1.0),
-    "log-cauchy": LogCauchy(2.0),
-    "gem": GammaExponential(0.5, 0.2, 2.0, 0.5),
-    "exponential": Exponential(0.5),
+    "log-cauchy": LogCauchy(scale=2.0),
+    "gem": GammaExponential(weight=0.5, shape=0.2, scale=2.0, mean=0.5),
+    "exponential": Exponential(mean=0.5),
 }
 Measure = Literal["variance", "deviation", "log"]
 # How often log tau is taken off the log density of log tau.

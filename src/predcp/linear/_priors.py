@@ -18,7 +18,7 @@ from numpyro.distributions import constraints
 
 from predcp._divergence_priors import DivergencePrior, LogCauchy
 from predcp._maps import LogisticEvidence, PredictiveComplexity, RowEvidence
-from predcp._numerics.normal_draws import normal_draws
+from predcp._numerics.normal_noise import normal_noise
 from predcp._prior import ComplexityPrior
 from predcp.linear._coordinates import LocalScale, LongTailed
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
@@ -211,7 +211,7 @@ class Predictive(Horseshoe):
         """The draws xi, the same in every evaluation."""
         # Numbers, not a program: a sampler must not draw them again at every step.
         with jax.ensure_compile_time_eval():
-            return normal_draws(jax.random.key(self.seed), self.draws, shape, self.kind)
+            return normal_noise(jax.random.key(self.seed), self.draws, shape, self.kind)
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
         return self._given(setting, local_scales, self.noise(setting.shape))
@@ -242,7 +242,7 @@ class Predictive(Horseshoe):
                 parameters=jax.tree_util.Partial(_scaled, local_scales),
                 reference=jnp.zeros(setting.shape, x.dtype),
                 x=x,
-                draws=noise,
+                noise=noise,
                 homogeneous=1.0,
             )
         return ComplexityPrior(self.pi, complexity).log_scale()
@@ -331,7 +331,7 @@ PRESETS: dict[str, CoefficientPrior] = {
 def as_coefficient_prior(prior: Any) -> CoefficientPrior:
     """The object that a name, a distribution or a function stands for.
 
-    A prior on a divergence (`predcp.LogCauchy(1.0)`, ...) stands for the PredCP with it; any other
+    A prior on a divergence (`predcp.LogCauchy(scale=1.0)`, ...) stands for the PredCP with it; any other
     positive NumPyro distribution, or a function of the design and the local scales that returns
     one, is a prior of tau itself.
     """

@@ -52,7 +52,7 @@ def prior_functions(
     if layers < 1 or functions < 1 or width < 1 or draws < 1:
         raise ValueError("layers, functions, width and draws must be at least 1")
     keys = jax.random.split(jax.random.key(seed), functions)
-    pi = LogCauchy(1.0) if pi is None else pi
+    pi = LogCauchy(scale=1.0) if pi is None else pi
     inputs = jnp.asarray(points)[:, None]
 
     def one(key: Array) -> Array:

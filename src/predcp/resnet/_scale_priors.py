@@ -161,7 +161,7 @@ class _Complexity(ScalePrior):
     def __post_init__(self) -> None:
         if not isinstance(self.pi, DivergencePrior):
             raise ValueError(
-                f"pi must be a prior on a divergence such as predcp.LogCauchy(1.0), got {self.pi!r}"
+                f"pi must be a prior on a divergence such as predcp.LogCauchy(scale=1.0), got {self.pi!r}"
             )
 
     def closed_form(self, moment, count):

@@ -41,9 +41,9 @@ def data(points: int) -> Data:
         result[f"pi/{name}"] = np.exp(pi.log_prob(kappa))
         result[f"beta/{name}"] = np.exp(prior_at(pi).log_prob(beta))
     for x in FEATURES:
-        result[f"x/{x:g}"] = np.exp(prior_at(predcp.LogCauchy(1.0), x).log_prob(beta))
+        result[f"x/{x:g}"] = np.exp(prior_at(predcp.LogCauchy(scale=1.0), x).log_prob(beta))
     for scale in SCALES:
-        prior = prior_at(predcp.LogCauchy(scale))
+        prior = prior_at(predcp.LogCauchy(scale=scale))
         result[f"scale/{scale:g}"] = np.exp(prior.log_prob(beta))
         # Between the dip and the far tail there is one maximum.
         found = peak(lambda b, prior=prior: np.exp(prior.log_prob(b)), 0.8, _REACH)

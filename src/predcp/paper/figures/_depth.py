@@ -28,7 +28,7 @@ def joint_priors() -> dict[str, predcp.ComplexityPrior]:
     )
     return {
         name: predcp.ComplexityPrior(
-            predcp.LogCauchy(1.0), depth_map(weights, x, residual, normalize=None)
+            predcp.LogCauchy(scale=1.0), depth_map(weights, x, residual, normalize=None)
         )
         for name, residual in KINDS.items()
     }
@@ -132,7 +132,7 @@ def functions_data(points: int) -> Data:
     complexity = depth_map(
         draw_weights(keys[0], DRAWS, 2, WIDTH), jnp.linspace(-3.0, 3.0, INPUTS), True, None
     )
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
     weights = draw_weights(keys[1], MEASURED, 2, WIDTH)
     horseshoe = jnp.log(
         jnp.asarray(predcp.paper.horseshoe_variance().sample(keys[2], (MEASURED, 2)))

@@ -40,7 +40,7 @@ def data(points: int) -> Data:
             complexity = depth_map(
                 draw_weights(keys[0], DRAWS, depth, WIDTH), inputs, residual, normalize="batch"
             )
-            prior = predcp.ComplexityPrior(predcp.LogCauchy(1.0), complexity)
+            prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
             fresh = draw_weights(keys[1], MEASURED, depth, WIDTH)
             horseshoe = predcp.paper.horseshoe_variance().sample(keys[2], (MEASURED, depth))
             scales = {

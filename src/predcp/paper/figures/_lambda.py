@@ -26,7 +26,7 @@ def data(points: int) -> Data:
         prior = predcp.ComplexityPrior(mixture(weight), evidence)
         result[f"mixture/{weight:g}"] = np.exp(prior.log_prob(tau))
     for scale in SCALES:
-        prior = predcp.ComplexityPrior(predcp.LogCauchy(scale), evidence)
+        prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=scale), evidence)
         result[f"log-Cauchy/{scale:g}"] = np.exp(prior.log_prob(tau))
         result[f"median/{scale:g}"] = np.asarray(prior.icdf(0.5))
     return result

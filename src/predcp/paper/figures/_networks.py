@@ -23,7 +23,7 @@ class Weights(NamedTuple):
 def draw_weights(key: Array, count: int, depth: int, width: int) -> Weights:
     """Independent networks; the first layer has a bias, so that its kinks are not all at 0."""
     shapes = ((2, width), (depth, width, width), (width, 1))
-    return Weights(*predcp.normal_draws(key, count, shapes))
+    return Weights(*predcp.normal_noise(key, count, shapes))
 
 
 def first_hidden(

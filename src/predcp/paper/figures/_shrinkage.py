@@ -26,7 +26,7 @@ def data(points: int) -> Data:
             predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), shrinkage)
         ),
     }
-    for name, pi in ((LOG_CAUCHY, predcp.LogCauchy(1.0)), (MIXTURE, mixture(0.5))):
+    for name, pi in ((LOG_CAUCHY, predcp.LogCauchy(scale=1.0)), (MIXTURE, mixture(0.5))):
         for x in FEATURES:
             prior = predcp.ComplexityPrior(pi, predcp.LinearEvidence(x, noise_scale=1.0))
             result[f"{name}/{x:g}"] = np.asarray(predcp.shrinkage_profile(prior, shrinkage))

@@ -75,7 +75,7 @@ def draw(axes: Any, data: Data) -> None:
 
 def caption(data: Data) -> str:
     at, height = data["peak"]
-    mass = float(predcp.LogCauchy(1.0).cdf(float(data["supremum"])))
+    mass = float(predcp.LogCauchy(scale=1.0).cdf(float(data["supremum"])))
     return f"""\
 **Softmax outputs as the logits (2, 1.85, .5) are multiplied by tau** (a), and their divergence
 from the uniform outputs at tau = 0 (b).

@@ -83,7 +83,7 @@ def _scrambled(
 _METHODS: dict[str, Method] = {"plain": plain, "antithetic": antithetic, "sobol": sobol}
 
 
-def normal_draws(
+def normal_noise(
     key: Array, count: int, shape: Any, method: str | Method = "plain", dtype: Any = None
 ) -> PyTree[Float[Array, "count ..."]]:
     """Standard normal draws with a leading axis of `count`.
