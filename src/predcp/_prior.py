@@ -10,6 +10,7 @@ from numpyro.distributions import constraints
 
 from predcp._divergence_priors import DivergencePrior, as_divergence_prior
 from predcp._maps import Complexity
+from predcp._numerics.inverse import is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.compiled import compiled
 
@@ -92,6 +93,7 @@ class LogScalePrior(dist.Distribution):
         beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
         return jnp.maximum(above - beyond, 0.0) / jnp.exp(self._log_mass(log_tau))
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         return self.complexity.log_inverse_of(
@@ -104,6 +106,7 @@ class LogScalePrior(dist.Distribution):
             q = q * jnp.exp(self.pi.log_cdf_log(log_supremum))
         return self.pi.icdf_log(q)
 
+    @raise_without_root()
     @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if self.truncated:
@@ -208,6 +211,7 @@ class ComplexityPrior(dist.TransformedDistribution):
             inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0
         )
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         q = as_float(q)
@@ -216,6 +220,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         tail = jnp.abs(2.0 * q - 1.0)
         return jnp.sign(q - 0.5) * jnp.exp(self.complexity.log_inverse(self.pi.icdf_log(tail)))
 
+    @raise_without_root()
     @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if not self.complexity.signed:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.util import promote_shapes
 
-from predcp._numerics.inverse import invert
+from predcp._numerics.inverse import invert, is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import require_positive, require_probability
 from predcp._support.compiled import compiled
@@ -74,6 +74,7 @@ class DivergencePrior(dist.Distribution):
             inside, jnp.exp(self.log_cdf_log(jnp.log(jnp.where(inside, kappa, 1.0)))), 0.0
         )
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         return jnp.exp(self.icdf_log(as_float(q)))

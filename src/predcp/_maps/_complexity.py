@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
 
-from predcp._numerics.inverse import Evaluate, count_evaluations, invert
+from predcp._numerics.inverse import Evaluate, count_evaluations, invert, raise_without_root
 from predcp._support.arrays import as_float, is_array
 from predcp._support.compiled import compiled
 
@@ -98,9 +98,14 @@ class Complexity(Transform):
         """What a subclass computes: `log_value_and_elasticity`."""
         raise NotImplementedError
 
+    @raise_without_root(lambda log_kappa: ~np.isnan(log_kappa))
     @compiled()
     def log_inverse(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum."""
+        """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum.
+
+        A search that does not converge raises a RuntimeError; inside a transformation such as
+        `jax.jit`, where nothing can be raised, the answer is NaN. `icdf` and `sample` likewise.
+        """
         return self.log_inverse_of(log_kappa, lambda log_kappa, _: log_kappa)
 
     def log_inverse_of(
@@ -141,6 +146,7 @@ class Complexity(Transform):
         kappa = jnp.where(tau == 0.0, 0.0, jnp.exp(log_kappa))
         return jnp.sign(tau) * kappa if self.signed else kappa
 
+    @raise_without_root(lambda kappa: ~np.isnan(kappa))
     @compiled()
     def _inverse(self, y: Any) -> Array:
         kappa = as_float(y)
