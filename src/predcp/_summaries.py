@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from predcp._prior import ComplexityPrior, LogScalePrior
 from predcp._support.arrays import as_float
 from predcp._support.check import require_finite
+from predcp._support.compiled import compiled
 
 _NODES = 8192
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -52,7 +53,7 @@ def marginal(prior: dist.Distribution, beta: Any) -> Float[Array, "..."]:
 
 
 # By the prior's own leaves: another prior of the same kind is not compiled again.
-@jax.jit
+@compiled()
 def _marginal(prior: dist.Distribution, points: Array, centre: Array) -> Array:
     density = _log_density_of_log(prior)
 
