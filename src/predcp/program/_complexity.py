@@ -70,6 +70,8 @@ class ProgramComplexity(PredictiveComplexity):
         **options: Any,
     ):
         self.program = program
+        # A function by itself, so that what it reads is part of the key of compiled programs.
+        self.model = program.model
         self.rest = {name: jnp.asarray(value) for name, value in rest.items()}
         self.others = None if others is None else as_float(others)
         # The class has these as methods; the base class asks for functions.
@@ -336,8 +338,8 @@ def require_increasing(complexity: ProgramComplexity) -> None:
         at = float(np.exp(_GRID[int(np.argmax(fall))]))
         raise ValueError(
             f"the predictions do not move further from the reference as {scale!r} grows: D falls "
-            f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the site a "
-            "precision, or a parameter that does more than scale an effect?"
+            f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the "
+            "site a precision, or a parameter that does more than scale an effect?"
         )
 
 

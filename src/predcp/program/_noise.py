@@ -24,10 +24,12 @@ def unwrapped(distribution: Any) -> Any:
 
 
 def _has_quantiles(distribution: Any) -> bool:
+    """Whether one number of noise gives one value by the quantile function."""
+    if distribution.event_shape or type(distribution).icdf is dist.Distribution.icdf:
+        return False
     if isinstance(distribution, dist.TransformedDistribution):
-        if distribution.event_shape or not _has_quantiles(unwrapped(distribution.base_dist)):
-            return False
-    return type(distribution).icdf is not dist.Distribution.icdf and not distribution.event_shape
+        return _has_quantiles(unwrapped(distribution.base_dist))
+    return True
 
 
 def noise_shape(distribution: Any) -> tuple[int, ...] | None:
