@@ -194,7 +194,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path):
         ({"depth": 0}, "depth must be a whole number"),
         ({"width": 2.5}, "width must be a whole number"),
         ({"epochs": 0}, "epochs must be a whole number"),
-        ({"scale_prior": "horse"}, "scale_prior must be one of"),
+        ({"scale_prior": "horse"}, "scale_prior must be a predcp.resnet prior"),
         ({"noise": "known"}, "noise must be 'learned' or a precision"),
         ({"noise": -1.0}, "positive precision"),
         ({"preset": "exact"}, "preset must be one of"),

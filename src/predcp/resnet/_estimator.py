@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from predcp._support.progress import shown
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
+from predcp.resnet._complexity_priors import as_layer_prior
 from predcp.resnet._fit import Fitted, Stopping, fit
 from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
@@ -25,7 +26,6 @@ from predcp.resnet._predictive import function_draws, predictor
 from predcp.resnet._presets import as_preset
 from predcp.resnet._report import LayerReport
 from predcp.resnet._rows import row_prior
-from predcp.resnet._scale_priors import as_scale_prior
 from predcp.resnet._training import Data, Optimiser, seed_words
 
 # Rows predicted at once, and the fewest a program is compiled for.
@@ -88,7 +88,7 @@ class ResNet(BaseEstimator):
     # Fitting.
 
     def _model(self) -> Model:
-        prior = as_scale_prior(self.scale_prior)
+        prior = as_layer_prior(self.scale_prior)
         if self.gradient not in ESTIMATORS:
             raise ValueError(
                 f"gradient must be one of {', '.join(map(repr, ESTIMATORS))}, got {self.gradient!r}"
@@ -258,7 +258,7 @@ class ResNet(BaseEstimator):
             settings["normalize"],
         )
         # The prior has done its work: predictions need the network and the noise alone.
-        model.model_ = Model(network, (as_scale_prior("fixed"),), None, values["precision"])
+        model.model_ = Model(network, (as_layer_prior("fixed"),), None, values["precision"])
         like = start(jax.random.key(0), network)
         leaves = [
             arrays[f"posterior.{n}"].reshape(leaf.shape)
