@@ -33,7 +33,7 @@ def fitted(tmp_path_factory):
 def test_the_history_is_that_of_the_module_report(fitted):
     model, path = fitted
     (run,) = read_training(path)
-    report = model.module_report()
+    report = model.summary()
     assert (run.prior, run.seed, run.shots) == ("predcp-gem-1e-2", 0, 1)
     assert run.modules == report.modules
     np.testing.assert_array_equal(run.iteration, report.iteration)

@@ -48,7 +48,7 @@ class FewShotClassifier(BaseEstimator):
         (done, total, accuracy).
 
     After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
-    `validation_accuracy_`, `iteration_`, and `module_report()`.
+    `validation_accuracy_`, `iteration_`, and `summary()`.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class FewShotClassifier(BaseEstimator):
         found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
         return evaluations(found)[0]
 
-    def module_report(self) -> ModuleReport:
-        """Scale and kappa of every module over training; print it, or `.plot()` it."""
+    def summary(self) -> ModuleReport:
+        """Scale and kappa of every module: a table (`print` it) and a picture (`.plot()`)."""
         self._check_fitted()
         return self.report_
 

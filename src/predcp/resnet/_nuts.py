@@ -1,7 +1,7 @@
 """The posterior of a small network by NUTS, a reference for the variational one."""
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +19,21 @@ from predcp.resnet._objective import Model
 from predcp.resnet._rows import InverseGammaRows
 from predcp.resnet._training import Data
 
+if TYPE_CHECKING:
+    import xarray
+
 _LARGEST = 2000
 
 
 class NutsDraws(NamedTuple):
-    """Draws of everything, chains and draws on one axis.
+    """Draws of everything, chains and draws on one axis, one chain after the other.
 
     **Arguments**
     - `weights`, `biases`: each leaf (M, ...).
     - `log_tau`: (M, L); `log_precision`: (M,).
-    - `rhat`: of the outputs at the training rows, the largest; `divergences`: a fraction.
+    - `rhat`: the largest of the outputs at the training rows; `divergences`: the fraction of divergent
+        transitions.
+    - `chains`: how many chains the M draws come from.
     """
 
     weights: Weights
@@ -37,6 +42,26 @@ class NutsDraws(NamedTuple):
     log_precision: Float[Array, " draws"]
     rhat: float
     divergences: float
+    chains: int = 1
+
+    @property
+    def posterior_(self) -> "xarray.DataTree":
+        """The draws as an ArviZ tree, with `tau` and `precision` on their own scale."""
+        import arviz_base
+
+        values = {
+            "weights_body": self.weights.body,
+            "weights_head": self.weights.head,
+            "hidden_biases": self.biases.hidden,
+            "output_biases": self.biases.output,
+            "tau": np.exp(np.asarray(self.log_tau, np.float64)),
+            "precision": np.exp(np.asarray(self.log_precision, np.float64)),
+        }
+        by_chain = {
+            name: np.asarray(draws).reshape(self.chains, -1, *draws.shape[1:])
+            for name, draws in values.items()
+        }
+        return arviz_base.from_dict({"posterior": by_chain}, dims={"tau": ["layer"]})
 
     def outputs(self, network: Network, x: Any) -> Float[Array, "draws points outputs"]:
         """Of every draw at the rows of `x`."""
@@ -152,6 +177,7 @@ def sample_posterior(
         kept["log_precision"],
         max(rhats),
         float(np.mean(sampler.get_extra_fields()["diverging"])),
+        chains,
     )
 
 

@@ -37,7 +37,8 @@ class ResNetRegressor(RegressorMixin, ResNet):
     - `random_state`: the same number, the same answer; `progress`: None, True for a bar, or a function
       of (done, total).
 
-    After `fit`: `posterior_`, `history_`, `layers_`, `n_iter_` (epochs done), `layer_report()`.
+    After `fit`: `variational_` (means and variances of the weights, see `Posterior`), `history_`,
+    `layers_`, `n_iter_` (epochs done), and `summary()`.
     """
 
     def __init__(
