@@ -26,16 +26,18 @@ from predcp._maps._complexity import (
     floating_range,
     require_unit,
 )
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._maps._displacement import (
+    Moved,
+    displacement,
+    in_units_of_largest,
+    parameter_step,
+)
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable
 from predcp._support.compiled import compiled
-
-# Directions of the coordinates, log of their common size, and velocities in units of it.
-_Moved = tuple[PyTree, Array, PyTree]
 
 
 class PredictiveComplexity(ScalarComplexity):
@@ -255,18 +257,18 @@ class PredictiveComplexity(ScalarComplexity):
 
         return extrapolated(evaluate, half_width)
 
-    def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
+    def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], Moved]:
         """Directions found once; only their size depends on the scale."""
         directions = self._directions(power, pure)
         velocities = jax.tree.map(lambda array: float(power) * array, directions)
         return lambda log_tau: (directions, float(power) * log_tau, velocities)
 
-    def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], _Moved]:
+    def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], Moved]:
         """Forward passes at every scale."""
 
-        def moved(log_tau: Array) -> _Moved:
+        def moved(log_tau: Array) -> Moved:
             each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
-            return _scaled(*each(self.noise))
+            return in_units_of_largest(*each(self.noise))
 
         return moved
 
@@ -292,17 +294,6 @@ class PredictiveComplexity(ScalarComplexity):
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)
         return log_kappa
-
-
-def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
-    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
-    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
-    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
-    return (
-        jax.tree.map(lambda leaf: leaf / unit, shift),
-        jnp.log(unit),
-        jax.tree.map(lambda leaf: leaf / unit, speed),
-    )
 
 
 def sampled(observations: Any, key: Array) -> PyTree:

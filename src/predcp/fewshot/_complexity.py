@@ -72,15 +72,16 @@ class ChainComplexity(Complexity):
         return jnp.broadcast_to(bound, self.forward_shape(log_tau.shape))
 
     def log_inverse_of(self, inputs, log_kappa):
-        values = jnp.broadcast_to(inputs, self.forward_shape(inputs.shape))
-        bounds = self._log_supremum(values.dtype)
+        first = jax.tree.leaves(inputs)[0]
+        bounds = self._log_supremum(first.dtype)
+        shape = self.forward_shape(first.shape)
+        targets = jnp.broadcast_to(log_kappa(inputs, jnp.broadcast_to(bounds, shape)), shape)
         roots = []
         for place, name in enumerate(self.network.module_names):
-            own = values[..., place].reshape(-1)
-            targets = log_kappa(own, bounds[place])
-            start = jnp.zeros_like(targets)
-            roots.append(invert(self._module(name, values.dtype), targets, start, bounds[place]))
-        return jnp.stack(roots, axis=-1).reshape(values.shape)
+            own = targets[..., place].reshape(-1)
+            evaluate = self._module(name, targets.dtype)
+            roots.append(invert(evaluate, own, jnp.zeros_like(own), bounds[place]))
+        return jnp.stack(roots, axis=-1).reshape(shape)
 
     def _module(self, name: str, dtype: jnp.dtype) -> Evaluate:
         """The map of one module's scale."""
