@@ -69,7 +69,10 @@ def test_values_are_those_of_nested_models(shapes):
 def test_one_function_of_the_vector_is_the_same_map():
     together = factors(parameters=both, components=2, unit="variance")
     apart = factors()
-    assert apart.unit == together.unit == "variance" and apart.powers == (0.5, 0.5)
+    assert apart.unit == together.unit == "variance" and [power for power, _ in apart.powers] == [
+        0.5,
+        0.5,
+    ]
     log_tau = jnp.asarray([[-30.0, -1.0], [-1.0, -30.0], [0.5, 1.0]])
     for ours, theirs in zip(
         together.log_value_and_elasticity(log_tau), apart.log_value_and_elasticity(log_tau)
@@ -207,8 +210,11 @@ def test_the_depth_wise_map_is_the_special_case_of_layers(softmax):
         ({"parameters": [root], "components": 2}, "parameters has 1 functions, components is 2"),
         ({"parameters": []}, "at least one"),
         ({"noise": NOISE[0]}, "noise must be a list of 2 pytrees"),
-        ({"noise": [NOISE[0], NOISE[1][:2]]}, "same leading axis of S >= 1 draws"),
-        ({"noise": [NOISE[0], 0.0 * NOISE[1]]}, "component 2 changes no prediction"),
+        ({"noise": [NOISE[0], NOISE[1][:2]]}, "component 1: noise must share a leading axis"),
+        (
+            {"noise": [NOISE[0], 0.0 * NOISE[1]]},
+            "component 2: the predictions equal the reference's",
+        ),
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"unit": "precision"}, "unit must be"),
     ],

@@ -11,8 +11,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-# Directions of the coordinates, log of their common size, and velocities in units of it.
-Moved = tuple[PyTree, Array, PyTree]
 # A power of tau outside this range is not a local exponent but a sign that there is none.
 _POWERS = (0.02, 50.0)
 
@@ -64,14 +62,3 @@ def displacement(
         return jnp.where(size < threshold * scale, linear, here - start)
 
     return jax.tree.map(choose, moved, reference, local), speed
-
-
-def in_units_of_largest(shift: PyTree, speed: PyTree) -> Moved:
-    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
-    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
-    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
-    return (
-        jax.tree.map(lambda leaf: leaf / unit, shift),
-        jnp.log(unit),
-        jax.tree.map(lambda leaf: leaf / unit, speed),
-    )

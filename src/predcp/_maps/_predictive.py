@@ -26,18 +26,16 @@ from predcp._maps._complexity import (
     floating_range,
     require_unit,
 )
-from predcp._maps._displacement import (
-    Moved,
-    displacement,
-    in_units_of_largest,
-    parameter_step,
-)
+from predcp._maps._displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable
 from predcp._support.compiled import compiled
+
+# Directions of the coordinates, log of their common size, and velocities in units of it.
+_Moved = tuple[PyTree, Array, PyTree]
 
 
 class PredictiveComplexity(ScalarComplexity):
@@ -56,7 +54,8 @@ class PredictiveComplexity(ScalarComplexity):
     - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
         tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
         standard deviation in `tau * xi`; see `unit`.
-    - `reference`: theta_0, a pytree of the structure of theta.
+    - `reference`: theta_0, a pytree of the structure of theta, or a function `reference(xi)` of one
+        draw's noise where the reference is another one in each draw.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
@@ -84,14 +83,14 @@ class PredictiveComplexity(ScalarComplexity):
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
-        self.reference = jax.tree.map(as_float, reference)
+        self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
         self.noise = jax.tree.map(as_float, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.check()
-        found = abstract_members(self.likelihood, self.reference, self.x)
+        found = abstract_members(self.likelihood, self._first_origin(), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
@@ -123,7 +122,7 @@ class PredictiveComplexity(ScalarComplexity):
         )
         tau = jax.ShapeDtypeStruct((), self._dtype)
         theta = jax.eval_shape(self.parameters, tau, one)
-        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), self.reference)
+        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), jax.eval_shape(self._first_origin))
         got = jax.tree.map(lambda leaf: tuple(leaf.shape), theta)
         if wanted != got:
             raise ValueError(
@@ -135,7 +134,7 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_moves(self) -> None:
         """Some prediction must depend on the scale, or D is constant."""
-        inputs = jax.tree.leaves((self.reference, self.noise, self.x))
+        inputs = jax.tree.leaves((self._arrays(), self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
         gaps: list[np.ndarray | None] = []
@@ -157,12 +156,12 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
-        inputs = jax.tree.leaves((self.reference, self.noise))
-        if not all(concrete(leaf) for leaf in inputs):
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self._arrays())):
             return
         tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
         start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.noise)
-        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(self.reference)):
+        origins = jax.vmap(self._origin)(self.noise)
+        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(origins)):
             numbers = known(value)
             if numbers is None:
                 return
@@ -234,13 +233,27 @@ class PredictiveComplexity(ScalarComplexity):
             return directions
         return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
 
+    def _arrays(self) -> PyTree:
+        """The noise, and the reference where it is given by arrays."""
+        return self.noise if callable(self.reference) else (self.noise, self.reference)
+
+    def _origin(self, xi: PyTree) -> PyTree:
+        """theta_0 of one draw."""
+        return self.reference(xi) if callable(self.reference) else self.reference
+
+    def _first_origin(self) -> PyTree:
+        return self._origin(jax.tree.map(lambda leaf: leaf[0], self.noise))
+
     def _reference(self) -> list[dict[str, Array]]:
+        """The reference's coordinates, with a leading axis of draws where they differ."""
+        if callable(self.reference):
+            return jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
         return self._coordinates(self.reference)
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        found = members(self.likelihood(self.reference, self.x))
-        reference = [member.coordinates for member in found]
+        found = members(self.likelihood(self._first_origin(), self.x))
+        reference = self._reference()
         half_width = floating_range(self._dtype)
         if self.power is None:
             moved = self._moved_by_passes(reference)
@@ -257,26 +270,28 @@ class PredictiveComplexity(ScalarComplexity):
 
         return extrapolated(evaluate, half_width)
 
-    def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], Moved]:
+    def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
         """Directions found once; only their size depends on the scale."""
         directions = self._directions(power, pure)
         velocities = jax.tree.map(lambda array: float(power) * array, directions)
         return lambda log_tau: (directions, float(power) * log_tau, velocities)
 
-    def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], Moved]:
+    def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], _Moved]:
         """Forward passes at every scale."""
 
-        def moved(log_tau: Array) -> Moved:
-            each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
-            return in_units_of_largest(*each(self.noise))
+        def moved(log_tau: Array) -> _Moved:
+            axis = 0 if callable(self.reference) else None
+            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
+            return _scaled(*each(self.noise, reference))
 
         return moved
 
     def _displaced(self, log_tau: Array, xi: PyTree, reference: PyTree) -> tuple[PyTree, PyTree]:
+        origin = self._origin(xi)
         theta, velocity, step = parameter_step(
-            lambda u: self.parameters(jnp.exp(u), xi), log_tau, self.reference
+            lambda u: self.parameters(jnp.exp(u), xi), log_tau, origin
         )
-        return displacement(self._coordinates, theta, velocity, step, self.reference, reference)
+        return displacement(self._coordinates, theta, velocity, step, origin, reference)
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         limit = jnp.asarray(floating_range(self._dtype), self._dtype)
@@ -294,6 +309,17 @@ class PredictiveComplexity(ScalarComplexity):
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)
         return log_kappa
+
+
+def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
+    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
+    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
+    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
+    return (
+        jax.tree.map(lambda leaf: leaf / unit, shift),
+        jnp.log(unit),
+        jax.tree.map(lambda leaf: leaf / unit, speed),
+    )
 
 
 def sampled(observations: Any, key: Array) -> PyTree:
