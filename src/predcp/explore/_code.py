@@ -1,10 +1,11 @@
-"""The NumPyro program of what is on the screen: complete, and the same prior to rounding."""
+"""The NumPyro program of the prior on the screen: complete, and equal to it up to rounding."""
 
 from predcp.explore._choices import Choices
 from predcp.explore._network import DRAWS, POINTS, REACH, WIDTH
 from predcp.explore._pi import expression
 from predcp.explore._regression import draw_count
 
+_LONGEST_LIST = 80
 _IMPORTS = """\
 import jax
 import jax.numpy as jnp
@@ -52,7 +53,8 @@ _NORMAL_DESIGN = """\
 x = np.random.default_rng(0).standard_normal(({rows}, {columns}))  # your design here
 """
 _FILE_DESIGN = """\
-x = pandas.read_csv({name})[{columns}].to_numpy(float)
+columns = {columns}
+x = pandas.read_csv({name})[columns].to_numpy(float)
 """
 _STANDARDISED = """\
 x = (x - x.mean(0)) / x.std(0)
@@ -131,7 +133,10 @@ def _design(choices: Choices) -> str:
     if choices.design is None:
         return _NORMAL_DESIGN.format(rows=choices.rows, columns=choices.columns)
     # Names are the visitor's: written as literals, they cannot become code.
-    columns = "[" + ", ".join(map(_literal, choices.design.columns)) + "]"
+    names = list(map(_literal, choices.design.columns))
+    columns = f"[{', '.join(names)}]"
+    if len(columns) > _LONGEST_LIST:
+        columns = "[\n" + "".join(f"    {name},\n" for name in names) + "]"
     text = _FILE_DESIGN.format(name=_literal(choices.design.name), columns=columns)
     return text + (_STANDARDISED if choices.design.standardised else "")
 

@@ -8,16 +8,16 @@ from predcp import plot
 from predcp.explore._choices import Choices
 from predcp.explore._curves import Curves
 from predcp.explore._network import inputs
-from predcp.explore._svg import GREY, INK, Panel, page
+from predcp.explore._svg import GREY, INK, Panel
 
 _HORSESHOE = {"colour": INK, "label": "horseshoe", "dash": "5 4", "width": 1.6}
 _POINTS = 61
 
 
-def picture(
+def charts(
     choices: Choices, pi: Any, layers: list[tuple[str, Curves]], functions: np.ndarray
-) -> str:
-    """The grid of charts, as SVG.
+) -> list[str]:
+    """The six charts, one SVG each.
 
     **Arguments**: the choices; pi; names and curves of the scales, the one of most interest last;
     functions, shape (count, points), on `function_grid`.
@@ -31,7 +31,7 @@ def picture(
         _shrinkage(colour, layers[-1][1]),
         _functions(choices, colour, functions),
     ]
-    return page(panels)
+    return [panel.render() for panel in panels]
 
 
 def unit(choices: Choices) -> str:

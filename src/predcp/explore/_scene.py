@@ -13,7 +13,7 @@ from predcp.explore._code import code
 from predcp.explore._curves import Curves, curves, line_slopes
 from predcp.explore._network import network_scene
 from predcp.explore._pi import divergence_prior
-from predcp.explore._picture import function_grid, picture
+from predcp.explore._picture import charts, function_grid
 from predcp.explore._regression import Predictors, bounded, predictors
 from predcp.explore._table import Table, mean_table, shifted, unit_table
 from predcp.explore._upload import Design
@@ -25,13 +25,13 @@ class Scene:
     """All that a page shows.
 
     **Arguments**
-    - `picture`: SVG of the six charts.
+    - `charts`: the six charts, one SVG each.
     - `headline`, `sentences`: the summary.
     - `code`: a NumPyro program.
     - `layers`: names and curves of each scale shown.
     """
 
-    picture: str
+    charts: list[str]
     headline: str
     sentences: list[str]
     code: str
@@ -50,7 +50,7 @@ def scene(choices: Choices) -> Scene:
     else:
         layers, functions = _regression(choices, pi, divergence)
     said = words(choices, pi, layers)
-    drawn = picture(choices, pi, layers, functions)
+    drawn = charts(choices, pi, layers, functions)
     return Scene(drawn, said.headline, said.sentences, code(choices), layers)
 
 

@@ -1,7 +1,6 @@
 """Line charts as SVG text: drawn in milliseconds, sharp at any size, nothing to load."""
 
 import math
-from collections.abc import Sequence
 from html import escape
 from itertools import count
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 INK, GREY, RULE = "#1f2933", "#616e7c", "#e4e7eb"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 14.0, 34.0, 44.0
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STYLE = "width:100%;height:auto;font-family:system-ui,sans-serif;background:white"
 _numbers = count()
 
 
@@ -83,11 +83,8 @@ class Panel:
         if y is not None:
             self.line(self.xlim, [y, y], colour, dash="3 3", width=1.0)
 
-    def render(self, left: float = 0.0, top: float = 0.0) -> str:
-        """The chart as an SVG group.
-
-        **Arguments**: where its corner is.
-        """
+    def render(self) -> str:
+        """The chart as an SVG of its own, which scales to the width that the page gives it."""
         name = f"predcp-clip-{next(_numbers)}"
         right, bottom = self.width - _RIGHT, self.height - _BOTTOM
         middle = (_LEFT + right) / 2
@@ -96,9 +93,10 @@ class Panel:
             f'height="{bottom - _TOP + 3}"/></clipPath>'
         )
         parts = [
-            f'<g transform="translate({left} {top})" role="img" aria-label="{escape(self.title)}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
+            f'style="{_STYLE}" role="img" aria-label="{escape(self.title)}">',
             clip,
-            f'<text x="{_LEFT}" y="17" fill="{INK}" font-size="13" font-weight="600">'
+            f'<text x="18" y="17" fill="{INK}" font-size="13" font-weight="600">'
             f"{escape(self.title)}</text>",
             *self._axis_marks(),
             f'<g clip-path="url(#{name})">{"".join(self._marks)}</g>',
@@ -108,7 +106,7 @@ class Panel:
             f'<text transform="translate(12 {(_TOP + bottom) / 2}) rotate(-90)" '
             f'text-anchor="middle" fill="{GREY}" font-size="11.5">{escape(self.ylabel)}</text>',
             *self._legend_marks(right),
-            "</g>",
+            "</svg>",
         ]
         return "".join(parts)
 
@@ -164,25 +162,6 @@ class Panel:
         # A pole far above the chart would be a number too long for a browser.
         share = np.clip(share, -3.0, 4.0)
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
-
-
-def page(panels: Sequence[Panel], columns: int = 3, gap: float = 14.0) -> str:
-    """Charts in a grid, as one SVG that scales to the width it is given.
-
-    **Arguments**: the charts, row by row; how many a row; the space between.
-    """
-    width, height = panels[0].width, panels[0].height
-    rows = math.ceil(len(panels) / columns)
-    body = [
-        panel.render((width + gap) * (index % columns), (height + gap) * (index // columns))
-        for index, panel in enumerate(panels)
-    ]
-    total = f"0 0 {columns * (width + gap) - gap:g} {rows * (height + gap) - gap:g}"
-    style = "width:100%;height:auto;font-family:system-ui,sans-serif;background:white"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{total}" style="{style}">'
-        f"{''.join(body)}</svg>"
-    )
 
 
 def ticks(limits: tuple[float, float], log: bool, most: int = 5) -> list[float]:
