@@ -2,7 +2,7 @@
 
 from predcp.explore._choices import Choices
 from predcp.explore._network import DRAWS, POINTS, REACH, WIDTH
-from predcp.explore._pi import expression
+from predcp.explore._pi import prior_code
 from predcp.explore._regression import draw_count
 
 _LONGEST_LIST = 80
@@ -23,7 +23,7 @@ def likelihood(beta, x):
 
 
 def parameters(tau, xi):
-    return jnp.sqrt(tau) * xi  # beta ~ N(0, tau), non-centred
+    return jnp.sqrt(tau) * xi  # beta ~ N(0, tau): tau is a variance
 
 
 complexity = predcp.PredictiveComplexity(
@@ -34,8 +34,7 @@ complexity = predcp.PredictiveComplexity(
     noise=predcp.normal_noise(jax.random.key(0), {draws}, (x.shape[1],), method="sobol"),
     divergence=predcp.{divergence},
 )
-pi = {pi}
-prior = predcp.ComplexityPrior(pi, complexity)
+{prior}
 
 
 def model(x, y=None):
@@ -63,7 +62,7 @@ _NETWORK = """
 depth, width, draws = {depth}, {width}, {draws}
 x = np.linspace(-{reach}, {reach}, {points})  # your inputs here
 
-# draws of the weights over which the divergence of a layer is averaged
+# weights over which the divergence of a layer is averaged; tau is the variance of a layer
 rng = np.random.default_rng(0)
 first = rng.standard_normal((draws, 2, width))
 output = rng.standard_normal((draws, width, 1)) / width**0.5
@@ -76,8 +75,7 @@ complexity = predcp.DepthComplexity(
     normalize="batch",
     divergence=predcp.{divergence},
 )
-pi = {pi}
-prior = predcp.ComplexityPrior(pi, complexity)
+{prior}
 
 
 def normalized(hidden):
@@ -113,7 +111,7 @@ def code(choices: Choices) -> str:
             reach=REACH,
             points=POINTS,
             divergence=choices.divergence,
-            pi=expression(choices),
+            prior=prior_code(choices),
         )
         return _IMPORTS.format(more="") + body
     logistic = choices.model == "logistic"
@@ -124,7 +122,7 @@ def code(choices: Choices) -> str:
         likelihood=f"dist.{observed}",
         draws=draw_count(rows),
         divergence=choices.divergence,
-        pi=expression(choices),
+        prior=prior_code(choices),
     )
     return _IMPORTS.format(more="" if choices.design is None else "import pandas\n") + body
 

@@ -1,4 +1,4 @@
-"""Line charts as SVG text: drawn in milliseconds, sharp at any size, nothing to load."""
+"""Line charts as SVG text: fast to draw, sharp at any size, with nothing to load."""
 
 import math
 from html import escape
@@ -18,10 +18,10 @@ class Panel:
     """One chart with a title, axes, lines and a legend.
 
     **Arguments**
-    - `title`, `xlabel`, `ylabel`: words.
+    - `title`, `xlabel`, `ylabel`: text.
     - `xlim`, `ylim`: ends of the axes, positive where an axis is logarithmic.
-    - `xlog`, `ylog`: whether it is.
-    - `legend_left`: where a rising curve fills the right.
+    - `xlog`, `ylog`: whether an axis is logarithmic.
+    - `legend_left`: for a rising curve, which fills the right side.
     - `size`: width and height in pixels.
     """
 
@@ -56,9 +56,10 @@ class Panel:
         opacity: float = 1.0,
         fill: bool = False,
     ) -> None:
-        """A curve; points that are not finite are left out.
+        """Add a curve; points that are not finite are left out.
 
-        **Arguments**: the points; colour; words for the legend; dashes; `fill` shades down to the axis.
+        **Arguments**: `x`, `y`, the points; `label`, for the legend; `fill`, whether to shade the area
+        below; the others are attributes of SVG.
         """
         points = self._points(x, y)
         if not points:
@@ -77,7 +78,7 @@ class Panel:
             self._legend.append((label, colour, dash))
 
     def rule(self, x: float | None = None, y: float | None = None, colour: str = GREY) -> None:
-        """A thin dashed line across the chart, at one x or one y."""
+        """Add a thin dashed line across the chart, at one x or one y."""
         if x is not None:
             self.line([x, x], self.ylim, colour, dash="3 3", width=1.0)
         if y is not None:
@@ -159,15 +160,15 @@ class Panel:
 
     def _down(self, y: np.ndarray) -> np.ndarray:
         share = _share(y, self.ylim, self.ylog)
-        # A pole far above the chart would be a number too long for a browser.
+        # A pole far above the chart would give numbers that are too large for a browser.
         share = np.clip(share, -3.0, 4.0)
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
 
 
 def ticks(limits: tuple[float, float], log: bool, most: int = 5) -> list[float]:
-    """Round numbers inside the limits, a handful.
+    """A few round numbers inside the limits.
 
-    **Arguments**: the ends; whether the axis is logarithmic; how many at most.
+    **Arguments**: `limits`; `log`, whether the axis is logarithmic; `most`, about how many.
     """
     low, high = limits
     if log:
@@ -182,7 +183,7 @@ def ticks(limits: tuple[float, float], log: bool, most: int = 5) -> list[float]:
 
 
 def label(value: float, log: bool) -> str:
-    """A tick's number: powers of ten where there are many zeros."""
+    """The text of a tick: a power of ten if there are many zeros."""
     if value == 0.0:
         return "0"
     power = math.log10(abs(value))
@@ -202,7 +203,7 @@ def _share(values: np.ndarray, limits: tuple[float, float], log: bool) -> np.nda
 
 
 def _widened(limits: tuple[float, float], log: bool) -> tuple[float, float]:
-    """The limits, or something around them where they are one point."""
+    """The limits, or an interval around them if they are equal."""
     low, high = float(limits[0]), float(limits[1])
     if high > low:
         return low, high
