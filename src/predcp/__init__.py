@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PredictiveComplexity,
         RowEvidence,
         ScalarComplexity,
+        VectorComplexity,
     )
     from predcp._numerics.normal_noise import normal_noise
     from predcp._prior import ComplexityPrior, LogScalePrior
@@ -77,6 +78,7 @@ _HOMES = {
         "PredictiveComplexity",
         "RowEvidence",
         "ScalarComplexity",
+        "VectorComplexity",
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
@@ -111,6 +113,7 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "VectorComplexity",
     "__version__",
     "diagnose",
     "jensen_shannon",

@@ -3,8 +3,11 @@
 from predcp._maps._complexity import (
     Complexity,
     ScalarComplexity,
+    Unit,
+    VectorComplexity,
     extrapolated,
     floating_range,
+    require_unit,
 )
 from predcp._maps._depth import DepthComplexity, unit_normal
 from predcp._maps._evidence import (
@@ -29,9 +32,12 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "Unit",
+    "VectorComplexity",
     "extrapolated",
     "floating_range",
     "require_moving",
+    "require_unit",
     "sampled",
     "unit_normal",
 ]

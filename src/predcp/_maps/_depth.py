@@ -1,5 +1,6 @@
 """Depth-wise complexity: what each layer adds to the predictions of the layers below it."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import (
     Divergence,
@@ -18,7 +19,7 @@ from predcp._divergences import (
     kl,
     log_mean_and_elasticity,
 )
-from predcp._maps._complexity import Complexity, extrapolated, floating_range
+from predcp._maps._complexity import VectorComplexity, extrapolated, floating_range
 from predcp._maps._displacement import displacement
 from predcp._maps._predictive import sampled
 from predcp._numerics.homogeneity import power_of
@@ -59,7 +60,7 @@ class _Outputs(NamedTuple):
     log_size: Float[Array, "draws points"]
 
 
-class DepthComplexity(Complexity):
+class DepthComplexity(VectorComplexity):
     """`kappa_l = D_l(tau_l; tau_1..tau_(l-1))`, all layers in one pass (Equations 10 and 11).
 
     Residual: `h_l = h_(l-1) + f(h_(l-1) sqrt(tau_l) W_l + b_l)`, plain: without the skip. Layer l
@@ -83,7 +84,7 @@ class DepthComplexity(Complexity):
     - `divergence`: as in `PredictiveComplexity`.
     """
 
-    event_dim = 1
+    unit = "variance"
 
     def __init__(
         self,
@@ -360,20 +361,23 @@ class DepthComplexity(Complexity):
 
         return moved, advance
 
-    def _each(self, function: Callable[[Array], Any], values: Array) -> Any:
-        """Apply a function of one scale vector over leading axes."""
-        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
-        if values.ndim == 1:
+    def _each(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
+        """Apply a function of one scale vector (or of a pytree of such) over leading axes."""
+        shape = jnp.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
+        shape = self.forward_shape(shape)
+        values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
+        if len(shape) == 1:
             return function(values)
-        flat = values.reshape(-1, values.shape[-1])
+        count = math.prod(shape[:-1])
+        flat = jax.tree.map(lambda leaf: leaf.reshape(count, shape[-1]), values)
         state_size = self.weights.shape[0] * self._points * self.weights.shape[-1]
-        chunk = max(1, min(flat.shape[0], 2**22 // max(1, 4 * state_size)))
+        chunk = max(1, min(count, 2**22 // max(1, 4 * state_size)))
         results = (
             jax.vmap(function)(flat)
-            if flat.shape[0] <= chunk
+            if count <= chunk
             else lax.map(function, flat, batch_size=chunk)
         )
-        return jax.tree.map(lambda leaf: leaf.reshape(values.shape[:-1] + leaf.shape[1:]), results)
+        return jax.tree.map(lambda leaf: leaf.reshape(shape[:-1] + leaf.shape[1:]), results)
 
     def _scan(self, log_tau: Array, read: Callable[[Evaluate, Array], Any], keep: int = 0) -> Any:
         def step(state, inputs):

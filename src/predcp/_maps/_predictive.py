@@ -19,7 +19,13 @@ from predcp._divergences import (
     log_mean_and_elasticity,
     members,
 )
-from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
+from predcp._maps._complexity import (
+    ScalarComplexity,
+    Unit,
+    extrapolated,
+    floating_range,
+    require_unit,
+)
 from predcp._maps._displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
@@ -47,7 +53,7 @@ class PredictiveComplexity(ScalarComplexity):
     - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution (or a tuple, list or dict).
     - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
         tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
-        standard deviation in `tau * xi`.
+        standard deviation in `tau * xi`; see `unit`.
     - `reference`: theta_0, a pytree of the structure of theta.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
@@ -56,7 +62,11 @@ class PredictiveComplexity(ScalarComplexity):
         declare it; False to use the general path.
     - `bounded`: whether D has a finite supremum; None for what the divergence says of the family
         (a softmax is bounded, a location is not). Say True for a model that saturates by itself.
+    - `unit`: "variance" or "standard deviation", what tau is to the parameters; None to find it
+        from how `parameters` moves with tau. Where neither says, summaries ask for it.
     """
+
+    unit: Unit | None = None
 
     def __init__(
         self,
@@ -68,6 +78,7 @@ class PredictiveComplexity(ScalarComplexity):
         divergence: Divergence = kl,
         homogeneous: float | bool | None = None,
         bounded: bool | None = None,
+        unit: Unit | None = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
@@ -83,6 +94,7 @@ class PredictiveComplexity(ScalarComplexity):
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
         self.power = self._find_power(homogeneous)
+        self.unit = self._find_unit(unit)
         leaves = jax.tree.leaves([member.coordinates for member in found])
         self.cost = 8 * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
@@ -169,6 +181,18 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+
+    def _find_unit(self, unit: Unit | None) -> Unit | None:
+        """What tau is to the parameters: they move as its root, or as itself."""
+        if unit is not None:
+            return require_unit(unit)
+        one = jax.tree.map(lambda leaf: leaf[0], self.noise)
+        found = power_of(self.parameters, jnp.ones((), self._dtype), one)
+        units: dict[Fraction, Unit] = {
+            Fraction(1, 2): "variance",
+            Fraction(1): "standard deviation",
+        }
+        return None if found is None else units.get(found[0])
 
     def _find_power(self, homogeneous: float | bool | None) -> tuple[Fraction, bool] | None:
         """The power of tau that predictions move as, and whether they start from zero."""

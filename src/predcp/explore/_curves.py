@@ -127,8 +127,8 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
 
 
 def _horseshoe_of_log(log_tau: Array) -> Array:
-    horseshoe = predcp.paper.horseshoe_variance()
-    return jnp.exp(jnp.asarray(horseshoe.log_prob(jnp.exp(log_tau))) + log_tau)
+    # The root of tau is half-Cauchy: p(log tau) = sqrt(tau) / (pi (1 + tau)).
+    return 1.0 / (2.0 * jnp.pi * jnp.cosh(0.5 * log_tau))
 
 
 def _grid(levels: Array, log_axes: bool, log_supremum: Array | None) -> Array:

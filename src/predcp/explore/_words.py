@@ -137,7 +137,8 @@ def _ruler(choices: Choices, kappa: float) -> str:
         return "A single prediction cannot move much farther."
     move = float(np.interp(kappa, divergences, moves))
     if coin:
-        return f"For one prediction, that turns a probability of 0.5 into {number(1 / (1 + np.exp(-move)))}."
+        probability = 1.0 / (1.0 + np.exp(-move))
+        return f"For one prediction, that turns a probability of 0.5 into {number(probability)}."
     return (
         f"For one prediction, that is a shift by {number(move)} standard deviations of the noise."
     )
