@@ -171,6 +171,28 @@ def test_a_list_under_a_line_of_text_is_set_apart():
     assert as_markdown("a\n\n- b\n- c") == "a\n\n- b\n- c"
 
 
+def found(name):
+    """What a dotted name of the package stands for."""
+    parts = name.split(".")
+    value = importlib.import_module(parts[0])
+    for place, part in enumerate(parts[1:], 2):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(".".join(parts[:place]))
+    return value
+
+
+def test_renamed_names_are_there_and_the_old_ones_are_gone():
+    text = (DOCS / "renamed.md").read_text()
+    rows = re.findall(r"^\| `(predcp\.[\w.]+)` \| `(predcp\.[\w.]+)`", text, re.MULTILINE)
+    assert len(rows) > 3
+    for old, new in rows:
+        assert found(new) is not None
+        with pytest.raises((AttributeError, ModuleNotFoundError)):
+            found(old)
+
+
 def test_the_galleries_show_every_example_and_every_figure():
     from predcp.paper.figures import FIGURES
 
