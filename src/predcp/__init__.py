@@ -49,6 +49,14 @@ if TYPE_CHECKING:
         shrinkage_profile,
         tail_probability,
     )
+    from predcp.program import (
+        Audit,
+        ProgramComplexity,
+        audit,
+        complexity_of,
+        tail,
+        with_complexity,
+    )
 
 _HOMES = {
     "predcp._diagnose": ("Diagnosis", "EntryDiagnosis", "diagnose"),
@@ -84,6 +92,14 @@ _HOMES = {
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
+    "predcp.program": (
+        "Audit",
+        "ProgramComplexity",
+        "audit",
+        "complexity_of",
+        "tail",
+        "with_complexity",
+    ),
     "predcp._summaries": (
         "marginal",
         "prior_predictive",
@@ -94,6 +110,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Audit",
     "CoefficientEvidence",
     "Complexity",
     "ComplexityPrior",
@@ -114,10 +131,13 @@ __all__ = [
     "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
+    "ProgramComplexity",
     "RowEvidence",
     "ScalarComplexity",
     "VectorComplexity",
     "__version__",
+    "audit",
+    "complexity_of",
     "diagnose",
     "jensen_shannon",
     "kl",
@@ -130,7 +150,9 @@ __all__ = [
     "reverse_kl",
     "shrinkage_profile",
     "squared_hellinger",
+    "tail",
     "tail_probability",
+    "with_complexity",
 ]
 
 
