@@ -87,11 +87,11 @@ def test_reports_without_times_depend_on_results_alone(tmp_path):
 def test_failed_and_damaged_cells_are_shown(store):
     grid = cells("failing", 4, cure="absent")
     run("grid", grid, store.path)
-    (store.cell_folder(grid[0]) / "metrics.parquet").unlink()
+    (store.cell_folder(grid[0]) / "cell.json").unlink()
     text = to_markdown(report(store))
     assert "1 cells finished, 2 failed, 1 damaged." in text
     assert text.count("RuntimeError: split 1 is odd") == 1
-    assert "metrics.parquet cannot be read" in text
+    assert "cell.json is missing" in text
 
 
 def test_how_to_rerun_is_exact(store):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from predcp._support.png import png
 from predcp.experiments._document import Picture
-from predcp.experiments._paper import PaperFigure
+from predcp.experiments._experiments import Published
 from predcp.experiments._statistics import Pair, Row
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ _MOST_LINES = 30
 _WIDTH_INCHES, _LINE_INCHES, _MARGIN_INCHES = 8.0, 0.26, 0.7
 
 
-def mean_picture(
-    metric: str, rows: Sequence[Row], paper: dict[tuple[str, str, str, str], PaperFigure]
-) -> Picture:
+def mean_picture(metric: str, rows: Sequence[Row], paper: Published) -> Picture:
     """Means with standard errors, and the paper's figures, where it has any, as hollow squares."""
     shown = rows[:_MOST_LINES]
     printed = [paper.get((row.data, row.prior, row.inference, metric)) for row in shown]

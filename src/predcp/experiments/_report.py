@@ -15,9 +15,9 @@ from predcp.experiments._document import (
     to_html,
     to_markdown,
 )
+from predcp.experiments._experiments import Experiment, registered_experiments
 from predcp.experiments._metrics import is_test_metric
 from predcp.experiments._numbers import plus_minus, rounded
-from predcp.experiments._paper import paper_figures, paper_notes
 from predcp.experiments._pictures import mean_picture, pair_picture
 from predcp.experiments._progress import duration
 from predcp.experiments._record import CorruptRecord, Record
@@ -54,7 +54,8 @@ def report(store: Store, times: bool = True) -> list[Block]:
     summary = summarise(finished)
     blocks: list[Block] = [Heading(store.experiment, 1)]
     blocks += _overview(finished, failed, corrupt, times)
-    blocks += _results(store.experiment, summary, times)
+    experiment = registered_experiments().get(store.experiment, Experiment(list))
+    blocks += _results(experiment, summary, times)
     blocks += _differences(summary.pairs)
     blocks += _convergence(finished)
     blocks += _failures(failed, corrupt)
@@ -94,8 +95,8 @@ class _MadeWith:
         return [(text, str(count)) for text, count in ordered]
 
 
-def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
-    paper = paper_figures(experiment)
+def _results(experiment: Experiment, summary: Summary, times: bool) -> list[Block]:
+    paper = experiment.published()
     by_metric: dict[str, list[Row]] = defaultdict(list)
     for row in summary.rows:
         by_metric[row.metric].append(row)
@@ -126,9 +127,9 @@ def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
         blocks += [Heading(metric, 3), Grid(header, lines)]
         if is_test_metric(metric):
             blocks.append(mean_picture(metric, rows, paper))
-    notes = paper_notes(experiment)
-    if notes and by_metric:
-        blocks += [Heading("About the paper's figures", 3), *(Paragraph(note) for note in notes)]
+    if experiment.notes and by_metric:
+        blocks.append(Heading("About the published figures", 3))
+        blocks += [Paragraph(note) for note in experiment.notes]
     return blocks
 
 

@@ -2,13 +2,25 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.checkpoint import CheckpointError
 from predcp.fewshot._adapt import adapted
-from predcp.fewshot._checkpoint import CheckpointError
 from predcp.fewshot._complexity import ModuleKappa, module_draws, module_kappa
 from predcp.fewshot._episodes import Pool
-from predcp.fewshot._evaluate import Difference, Evaluation, evaluate, paired_difference
+from predcp.fewshot._evaluate import (
+    Difference,
+    Evaluation,
+    evaluate,
+    paired_difference,
+    standard_error,
+)
 from predcp.fewshot._fit import Fit, Paused, fit_runs
-from predcp.fewshot._networks import ConvNet, DenseNet, Network, paper_network
+from predcp.fewshot._networks import (
+    ConvNet,
+    DenseNet,
+    Network,
+    network_from_config,
+    paper_network,
+)
 from predcp.fewshot._objective import Meta
 from predcp.fewshot._priors import HYPERPRIORS, ScalePrior, as_scale_prior
 from predcp.fewshot._report import ModuleReport, module_report
@@ -45,8 +57,10 @@ __all__ = [
     "module_draws",
     "module_kappa",
     "module_report",
+    "network_from_config",
     "paired_difference",
     "paper_network",
+    "standard_error",
 ]
 
 
