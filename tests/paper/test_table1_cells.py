@@ -4,7 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from predcp.experiments import Cell, Context
+from predcp.experiments import (
+    Cell,
+    Context,
+    is_baseline,
+    place_on_data,
+    registered_experiments,
+    resolve_model,
+    select,
+)
 from predcp.linear import Gibbs, MeanField, Nuts, Predictive
 from predcp.paper import EXPERIMENTS
 from predcp.paper._class_scores import scores
@@ -62,3 +70,28 @@ def test_scores_survive_huge_logits():
     found = scores(logits, np.array([1, 1]))
     np.testing.assert_allclose(found["log_likelihood"], np.log(0.5) / 2)
     assert found["accuracy"] == 50.0
+
+
+def test_rare_events_on_a_users_file_are_not_a_coin_toss(tmp_path):
+    """Without an intercept every prior predicts about one half and scores log(1/2)."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(400, 3))
+    y = generator.uniform(size=400) < 0.035
+    rows = [f"{a:.3f},{b:.3f},{c:.3f},{int(event)}" for (a, b, c), event in zip(x, y)]
+    path = tmp_path / "rare.csv"
+    path.write_text("a,b,c,event\n" + "\n".join(rows) + "\n")
+    known = registered_experiments()["table1"]
+    cells = place_on_data(
+        known.cells(), [str(path)], "event", None, known.file_settings, known.baseline
+    )
+    assert {cell.settings["intercept"] for cell in cells if not is_baseline(cell)} == {True}
+    assert sum(map(is_baseline, cells)) == 20
+    chosen = select(cells, prior=["half-cauchy"], inference=["vi"], splits="1")
+    base, fitted = (resolve_model(cell.model).run(cell, Context()) for cell in chosen)
+    assert base.metrics["test"]["accuracy"] > 90 and fitted.metrics["test"]["accuracy"] > 90
+    gap = fitted.metrics["test"]["log_likelihood"] - base.metrics["test"]["log_likelihood"]
+    assert abs(gap) < 0.1
+
+
+def test_the_papers_own_tables_stay_as_they_are():
+    assert all("intercept" not in cell.settings for cell in EXPERIMENTS["table1"]())

@@ -28,6 +28,7 @@ class Experiment:
 
     - `cells()`: the grid.
     - `published()`: figures to show beside ours; `notes`: how to read them.
+    - `names`: priors and inferences in words, for reports.
     - `file_settings`: settings of cells that are moved to a user's file.
     - `baseline`: the model that makes a report's base-rate row on a user's file; None for no row.
     """
@@ -35,8 +36,15 @@ class Experiment:
     cells: Callable[[], list[Cell]]
     published: Callable[[], Published] = dict
     notes: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     file_settings: Mapping[str, Setting] = field(default_factory=dict)
     baseline: str | None = None
+
+    def name(self, label: str) -> str:
+        """A prior or an inference in words; what sets variants apart stays: `PredCP [width=50]`."""
+        prior, bracket, variant = label.partition("[")
+        known = self.names.get(prior, prior)
+        return f"{known} [{variant}" if bracket else known
 
 
 _REGISTERED: dict[str, Experiment] = {}

@@ -15,6 +15,21 @@ _MODELS = {
     "resnet": "predcp.paper._table2_cells:MODEL",
     "fewshot": "predcp.paper._table3_cells:MODEL",
 }
+_NAMES = {
+    "half-cauchy": "half-Cauchy",
+    "ecp": "ECP",
+    "predcp": "PredCP",
+    "inverse-gamma": "inverse gamma",
+    "fixed-0.1": "fixed at 0.1",
+    "fixed-1": "fixed at 1",
+    "maml": "MAML",
+    "flat": "flat",
+    "mcmc": "MCMC",
+    "vi": "VI",
+    "vi-tempered": "VI, public code's objective",
+    "map": "MAP",
+}
+# On a user's file they have a base-rate row.
 _TABLES = ("toy", "table1", "table2", "depth")
 
 
@@ -29,8 +44,9 @@ def register() -> None:
                 cells,
                 partial(paper_figures, name),
                 paper_notes(name),
-                # The paper's logistic regression has no intercept. Its tables are balanced; a
-                # user's may not be.
+                _NAMES,
+                # The paper's logistic regression has no intercept: without one, rare events are
+                # predicted with a probability near one half.
                 {"intercept": True} if name == "table1" else {},
                 "base-rate" if name in _TABLES else None,
             ),
