@@ -50,10 +50,10 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $(DOCS_STAMP)
 
 docs: $(DOCS_STAMP)  ## build the documentation site into site/, strictly
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m properdocs build --strict --config-file mkdocs.yml
 
 docs-serve: $(DOCS_STAMP)  ## show the site on localhost:8000 while you write
-	$(BIN)/python -m mkdocs serve
+	$(BIN)/python -m properdocs serve --config-file mkdocs.yml
 
 lint: $(STAMP)  ## ruff and pyright
 	$(BIN)/ruff check .

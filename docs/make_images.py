@@ -51,7 +51,7 @@ def _standard_deviation(tau: Array, xi: Array) -> Array:
 def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
     """An ECP and a PredCP on the standard deviation of the coefficients of a logistic regression.
 
-    **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
+    **Arguments**: `draws`, the number of draws of the coefficients that the PredCP averages over.
     """
     x, pi = design(), predcp.LogCauchy(scale=1.0)
     predictive = predcp.PredictiveComplexity(
@@ -194,7 +194,7 @@ def joint_density() -> Figure:
 
 
 def depth() -> Figure:
-    """Test error and live layers against depth, from the stored results."""
+    """Test error and active layers against depth, from the stored results."""
     return depth_picture(Store(FOLDER.parents[1] / "results", "depth"))
 
 

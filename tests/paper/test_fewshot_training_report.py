@@ -7,9 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from predcp.cli import app
-from predcp.fewshot import DenseNet, FewShotClassifier, as_scale_prior
+from predcp.fewshot import DenseNet, FewShotClassifier
 from predcp.paper import Training, read_training, training_lines, training_picture
-from predcp.paper._fewshot_training import _named
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def fitted(tmp_path_factory):
 def test_the_history_is_that_of_the_module_report(fitted):
     model, path = fitted
     (run,) = read_training(path)
-    report = model.module_report()
+    report = model.summary()
     assert (run.prior, run.seed, run.shots) == ("predcp-gem-1e-2", 0, 1)
     assert run.modules == report.modules
     np.testing.assert_array_equal(run.iteration, report.iteration)
@@ -71,12 +70,3 @@ def test_the_command_says_what_is_wrong(fitted, tmp_path):
     ):
         refused = training(*arguments)
         assert refused.exit_code in (2, 3) and words in refused.stderr
-
-
-def test_what_a_name_does_not_tell_is_shown_as_it_is():
-    own = "ScalePrior(kind='predcp', pi=LogCauchy(scale=1.0))"
-    assert _named(f"{own} 3") == (own, 3)
-    kept = repr(as_scale_prior("predcp-gem-1e-2", into_shared=False))
-    assert _named(f"{kept} 0") == (kept, 0)
-    plain = as_scale_prior("predcp-gem-1e-2")
-    assert _named(f"{plain!r} 1") == ("predcp-gem-1e-2", 1)

@@ -9,7 +9,7 @@ from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._complexity import Complexity
+from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float
@@ -29,7 +29,7 @@ def _module_name(path: tuple[Any, ...]) -> str:
     return str(first)
 
 
-class ModularComplexity(Complexity):
+class ModularComplexity(VectorComplexity):
     """One divergence a module, each a function of that module's scale alone (appendix D).
 
     `D_m(tau_m) = E KL[p(y | theta_m ~ N(phi_m, tau_m I), rest at phi) || p(y | phi)]`, averaged over
@@ -46,7 +46,7 @@ class ModularComplexity(Complexity):
     - `divergence`: as in `PredictiveComplexity`.
     """
 
-    event_dim = 1
+    unit = "variance"
 
     def __init__(
         self,
@@ -127,13 +127,21 @@ class ModularComplexity(Complexity):
     def module(self, name: str) -> PredictiveComplexity:
         """The map of one module's scale."""
         return PredictiveComplexity.trusted(
-            **self._parts(name), power=self.powers[name], bounded=self.bounded, cost=self.cost
+            **self._parts(name),
+            power=self.powers[name],
+            bounded=self.bounded,
+            cost=self.cost,
+            unit=self.unit,
         )
 
-    def _by_module(self, function: Callable[[PredictiveComplexity, Array], Any], values: Array):
-        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
+    def _by_module(
+        self, function: Callable[[PredictiveComplexity, Any], Any], values: PyTree[Array]
+    ):
+        values = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, self.forward_shape(leaf.shape)), values
+        )
         results = [
-            function(self.module(name), values[..., index])
+            function(self.module(name), jax.tree.map(lambda leaf, i=index: leaf[..., i], values))
             for index, name in enumerate(self.module_names)
         ]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)

@@ -61,7 +61,7 @@ ESTIMATORS: dict[str, Entry] = {
         "predcp.resnet:ResNetClassifier",
         _RESNET_PRIORS,
         {"prior": "scale_prior", "seed": "random_state"},
-        report="layer_report",
+        report="summary",
     ),
     "ridge": Entry(
         "predcp.paper:RidgeRegression",

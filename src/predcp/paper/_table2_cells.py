@@ -21,7 +21,7 @@ from predcp.experiments import (
     cell_split,
     cells_name,
 )
-from predcp.resnet import Model, Network, Objective, Preset, as_preset, as_scale_prior
+from predcp.resnet import Model, Network, Objective, Preset, as_layer_prior, as_preset
 from predcp.resnet.programs import (
     ALIVE,
     Data,
@@ -102,7 +102,7 @@ class _Fits(NamedTuple):
         first = splits[0].train
         classes = first.task != "regression"
         names = list(dict.fromkeys(cell.prior for cell in cells))
-        priors = tuple(as_scale_prior(name) for name in names)
+        priors = tuple(as_layer_prior(name) for name in names)
         rows = {row_prior(prior) for prior in priors}
         if len(rows) > 1:
             raise ValueError("the horseshoe's row scales cannot share a program with the others'")
@@ -148,7 +148,7 @@ class _Fits(NamedTuple):
             ),
             # The same start, batches and noise for every prior on a split: differences are paired.
             jnp.stack([seed_words(cell.seed, cell.split) for cell in cells]),
-            jnp.log(jnp.asarray([as_scale_prior(c.prior).start for c in cells], jnp.float32)),
+            jnp.log(jnp.asarray([as_layer_prior(c.prior).start for c in cells], jnp.float32)),
             [parts[3] for parts in arrays],
         )
 

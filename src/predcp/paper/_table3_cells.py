@@ -19,11 +19,11 @@ from predcp.fewshot import (
     ConvNet,
     Evaluation,
     Fit,
+    ModuleScalePrior,
     Pool,
     Run,
-    ScalePrior,
     Settings,
-    as_scale_prior,
+    as_module_prior,
     evaluate,
     fit_runs,
     paper_network,
@@ -93,7 +93,7 @@ def cell_settings(cell: Cell) -> Settings:
         name: value for name, value in cell.settings.items() if name in Settings.names()
     }
     if "complexity_draws" in cell.settings:
-        own["draws"] = cell.settings["complexity_draws"]
+        own["noise_draws"] = cell.settings["complexity_draws"]
     return Settings(**own)
 
 
@@ -104,14 +104,14 @@ def cell_network(cell: Cell) -> ConvNet:
     return paper_network(str(cell.settings.get("images", cell.data)), ways, **changes)
 
 
-def cell_prior(cell: Cell) -> ScalePrior:
+def cell_prior(cell: Cell) -> ModuleScalePrior:
     """The prior by its name, with what its settings change."""
     if cell.inference != "map":
         raise ValueError(f"inference must be 'map' for fewshot, got {cell.inference!r}")
     changes: dict[str, Any] = {
         name: value for name, value in cell.settings.items() if name in _PRIOR
     }
-    return as_scale_prior(cell.prior, **changes)
+    return as_module_prior(cell.prior, **changes)
 
 
 def _result(

@@ -1,18 +1,24 @@
-"""The reference of the command line, made from the program: a hook of mkdocs."""
+"""Write the reference of the command line, docs/api/command-line.md, from the program itself."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
 
-_MARK = "<!-- the commands -->"
-_PAGE = "api/command-line.md"
+PAGE = Path(__file__).parent / "api" / "command-line.md"
+_INTRODUCTION = """\
+# Command line
+
+This page shows the help of every command. `predcp COMMAND --help` prints the same text.
+`python docs/make_command_line.py` writes this page from the program; a test checks that it is up to date.
+"""
 
 
 def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """A command and all below it, each with the words that call it.
+    """Every command at or below this one, each with the words that call it.
 
-    **Arguments**: a command of click or typer, and the words that call it.
+    **Arguments**: `command`, of click or typer; `path`, the words that call it.
     """
     if not hasattr(command, "commands"):
         yield path, command
@@ -22,9 +28,9 @@ def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def reference(app: typer.Typer, name: str) -> str:
-    """Markdown: a section a command, with its usage, its options and its example.
+    """Markdown with one section per command: usage, options, example.
 
-    **Arguments**: the program, and what it is called.
+    **Arguments**: `app`, the program; `name`, the word that calls it.
     """
     root = typer.main.get_command(app)
     parts = [f"{root.help}\n\n{root.epilog}"]
@@ -41,7 +47,12 @@ def _section(path: str, command: Any) -> str:
         words.append("[OPTIONS]")
     lines = [f"## {path}", "", command.help or "", "", "```console", " ".join(words), "```", ""]
     if items:
-        lines += ["| word | meaning | |", "|---|---|---|", *(_row(item) for item in items), ""]
+        lines += [
+            "| argument or option | meaning | default |",
+            "|---|---|---|",
+            *(_row(item) for item in items),
+            "",
+        ]
     if command.epilog:
         before, _, code = command.epilog.partition(": ")
         lines.append(f"{before}: `{code}`")
@@ -65,22 +76,19 @@ def _row(item: Any) -> str:
     argument = item.param_type_name == "argument"
     shown = "required" if item.required else ""
     if not argument and not item.is_flag and item.default not in (None, ()) and not item.required:
-        shown = f"default `{item.default}`"
+        shown = f"`{item.default}`"
     elif not argument and item.is_flag and item.default is True:
         shown = "on"
     help_text = (item.help or "").replace("|", "\\|")
     return f"| `{_word(item) if argument else _flag(item)}` | {help_text} | {shown} |"
 
 
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Put the reference where the page wants it.
-
-    **Arguments**: the page's text, and the page.
-    """
-    if page.file.src_uri != _PAGE:
-        return markdown
+def page() -> str:
+    """The text of the page."""
     from predcp.cli import app
 
-    if _MARK not in markdown:
-        raise ValueError(f"{_PAGE} has no place for the commands: it needs the line {_MARK}")
-    return markdown.replace(_MARK, reference(app, "predcp"))
+    return f"{_INTRODUCTION}\n{reference(app, 'predcp')}\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,4 +1,4 @@
-"""Docstrings as Python-Markdown wants them: a list needs an empty line in front of it."""
+"""A griffe extension: put an empty line before each list of a docstring, as Python-Markdown requires."""
 
 import re
 from typing import Any
@@ -10,20 +10,17 @@ _LIST_AFTER_TEXT = re.compile(r"^(?!\s*- )(\S[^\n]*)\n(?=- )", re.MULTILINE)
 
 
 def as_markdown(text: str) -> str:
-    """A docstring with its lists set apart.
+    """A docstring with an empty line before each list.
 
-    **Arguments**: the docstring, its common indentation removed.
+    **Arguments**: `text`, the docstring without its common indentation.
     """
     return _LIST_AFTER_TEXT.sub(r"\1\n\n", text)
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring that is collected."""
+    """Rewrite every docstring that griffe collects."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Called once an object has been read.
-
-        **Arguments**: the object.
-        """
+        """Rewrite the docstring of `obj`, if it has one."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
