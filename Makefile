@@ -53,7 +53,7 @@ test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be install
 	$(BIN)/python -m pytest -m browser tests/explore
 
 demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (about eighty seconds)
-	$(BIN)/python -m predcp.demo
+	$(BIN)/python -m predcp demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.core

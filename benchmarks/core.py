@@ -22,7 +22,7 @@ import numpyro.distributions as dist
 from jax import lax
 
 import predcp
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
 
 OUTPUT = Path(__file__).parent / "results" / "core.json"
 
