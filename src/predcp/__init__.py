@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         PredictiveComplexity,
         RowEvidence,
         ScalarComplexity,
+        TabulatedComplexity,
         VectorComplexity,
     )
     from predcp._numerics.normal_noise import normal_noise
@@ -78,6 +79,7 @@ _HOMES = {
         "PredictiveComplexity",
         "RowEvidence",
         "ScalarComplexity",
+        "TabulatedComplexity",
         "VectorComplexity",
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
@@ -113,6 +115,7 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
     "VectorComplexity",
     "__version__",
     "diagnose",

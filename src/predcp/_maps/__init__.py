@@ -20,6 +20,7 @@ from predcp._maps._evidence import (
 from predcp._maps._modular import ModularComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
     "CoefficientEvidence",
@@ -32,6 +33,7 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
     "Unit",
     "VectorComplexity",
     "extrapolated",
