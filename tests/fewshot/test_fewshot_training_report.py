@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from predcp.fewshot import DenseNet, FewShotClassifier, as_scale_prior
+from predcp.fewshot import DenseNet, FewShotClassifier
 from predcp.fewshot import training as training_module
 from predcp.fewshot.training import Training, picture, read_training, table
 
@@ -33,7 +33,7 @@ def fitted(tmp_path_factory):
 def test_the_history_is_that_of_the_module_report(fitted):
     model, path = fitted
     (run,) = read_training(path)
-    report = model.module_report()
+    report = model.summary()
     assert (run.prior, run.seed, run.shots) == ("predcp-gem-1e-2", 0, 1)
     assert run.modules == report.modules
     np.testing.assert_array_equal(run.iteration, report.iteration)
@@ -66,12 +66,3 @@ def test_the_command_says_what_is_wrong(fitted, tmp_path, capsys):
         with pytest.raises(SystemExit):
             training_module.main(arguments)
         assert words in capsys.readouterr().err
-
-
-def test_what_a_name_does_not_tell_is_shown_as_it_is():
-    own = "ScalePrior(kind='predcp', pi=LogCauchy(scale=1.0))"
-    assert training_module._named(f"{own} 3") == (own, 3)
-    kept = repr(as_scale_prior("predcp-gem-1e-2", into_shared=False))
-    assert training_module._named(f"{kept} 0") == (kept, 0)
-    plain = as_scale_prior("predcp-gem-1e-2")
-    assert training_module._named(f"{plain!r} 1") == ("predcp-gem-1e-2", 1)

@@ -19,7 +19,7 @@ from predcp.resnet import (
     Model,
     Network,
     Preset,
-    as_scale_prior,
+    as_layer_prior,
     depth_picture,
     depth_table,
     layer_table,
@@ -47,7 +47,7 @@ def curve(rows=25, seed=0):
 @pytest.mark.long
 def test_nuts_and_the_variational_posterior_predict_alike():
     network = Network(1, 4, 1)
-    model = Model(network, (as_scale_prior("predcp"),), ROWS, precision=25.0)
+    model = Model(network, (as_layer_prior("predcp"),), ROWS, precision=25.0)
     data = curve()
     draws = sample_posterior(model, data, warmup=150, draws=150, chains=2)
     assert draws.log_tau.shape == (300, 1) and draws.divergences < 0.2
@@ -66,7 +66,7 @@ def test_nuts_and_the_variational_posterior_predict_alike():
 @pytest.mark.long
 def test_nuts_without_data_is_the_prior():
     network = Network(1, 2, 1)
-    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=1e-6)
+    model = Model(network, (as_layer_prior("inverse-gamma"),), ROWS, precision=1e-6)
     data = Data(jnp.zeros((1, 1)), jnp.zeros(1))
     draws = sample_posterior(model, data, warmup=300, draws=1500, chains=1)
     # tau ~ IG(3, 3): mean 1.5, median of 1/tau that of a gamma(3) over 3.
@@ -77,7 +77,7 @@ def test_nuts_without_data_is_the_prior():
 @pytest.mark.parametrize("name", ["half-cauchy", "horseshoe", "fixed", "ecp"])
 @pytest.mark.long
 def test_nuts_runs_under_every_prior(name):
-    prior = as_scale_prior(name)
+    prior = as_layer_prior(name)
     model = Model(Network(1, 3, 1), (prior,), ROWS, precision=None)
     draws = sample_posterior(model, curve(), warmup=200, draws=200, chains=2)
     assert np.isfinite(np.asarray(draws.log_tau)).all()
@@ -87,7 +87,7 @@ def test_nuts_runs_under_every_prior(name):
 def test_nuts_knows_its_own_density():
     """The program's density against the parts it is made of, at a point."""
     network = Network(1, 2, 1)
-    model = Model(network, (as_scale_prior("inverse-gamma"),), ROWS, precision=25.0)
+    model = Model(network, (as_layer_prior("inverse-gamma"),), ROWS, precision=25.0)
     data = curve(5)
     point = {
         "row_variances_body": jnp.asarray([0.5, 1.0, 2.0]),
@@ -119,7 +119,7 @@ def test_nuts_knows_its_own_density():
 
 
 def test_nuts_is_for_small_networks():
-    model = Model(Network(1, 50, 1), (as_scale_prior("predcp"),), ROWS)
+    model = Model(Network(1, 50, 1), (as_layer_prior("predcp"),), ROWS)
     with pytest.raises(ValueError, match="at most 2000 weights"):
         sample_posterior(model, curve())
 

@@ -46,7 +46,7 @@ ESTIMATORS: dict[str, Entry] = {
         "predcp.resnet:ResNetRegressor",
         "predcp.resnet:ResNetClassifier",
         {"prior": "scale_prior", "seed": "random_state"},
-        "layer_report",
+        "summary",
     ),
 }
 # What `predcp fit` takes for each kind of target.

@@ -22,10 +22,10 @@ from predcp.experiments._long_fits import checkpoint_file, checkpoint_folder, se
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluate
 from predcp.fewshot._fit import Fit, fit_runs
+from predcp.fewshot._module_priors import ModuleScalePrior, as_module_prior
 from predcp.fewshot._networks import ConvNet, paper_network
-from predcp.fewshot._priors import ScalePrior, as_scale_prior
+from predcp.fewshot._runs import Run
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import Run
 
 SCORES = "fewshot-scores"
 # Settings of a cell that belong to its prior, and to its network; the rest are of the training.
@@ -99,7 +99,7 @@ def cell_settings(cell: Cell) -> Settings:
         name: value for name, value in cell.settings.items() if name in Settings.names()
     }
     if "complexity_draws" in cell.settings:
-        own["draws"] = cell.settings["complexity_draws"]
+        own["noise_draws"] = cell.settings["complexity_draws"]
     return Settings(**own)
 
 
@@ -110,14 +110,14 @@ def cell_network(cell: Cell) -> ConvNet:
     return paper_network(str(cell.settings.get("images", cell.data)), ways, **changes)
 
 
-def cell_prior(cell: Cell) -> ScalePrior:
+def cell_prior(cell: Cell) -> ModuleScalePrior:
     """The prior by its name, with what its settings change."""
     if cell.inference != "map":
         raise ValueError(f"inference must be 'map' for fewshot, got {cell.inference!r}")
     changes: dict[str, Any] = {
         name: value for name, value in cell.settings.items() if name in _PRIOR
     }
-    return as_scale_prior(cell.prior, **changes)
+    return as_module_prior(cell.prior, **changes)
 
 
 def _result(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,9 @@ import numpy as np
 from predcp._support.saved import SavedModelError, load_model
 from predcp.fewshot._checkpoint import KIND
 from predcp.fewshot._networks import network_from_config
-from predcp.fewshot._priors import ScalePrior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_PRIOR = re.compile(r"ScalePrior\(kind='(\w+)', pi=(?:None|'([\w-]+)'), beta=([^,]+),.*\)")
 
 
 @dataclass(frozen=True)
@@ -112,19 +108,9 @@ def read_training(path: str | Path) -> list[Training]:
 
 
 def _named(run: str) -> tuple[str, int]:
-    """The prior's name and the seed, of a run as a checkpoint names it.
-
-    A prior that its name does not tell whole (a density of the user's own, some modules alone) is
-    shown as it is written.
-    """
-    written, _, seed = run.rpartition(" ")
-    match = _PRIOR.fullmatch(written)
-    if match is not None:
-        kind, pi, beta = match.groups()
-        prior = ScalePrior(kind, pi, float(beta))  # pyright: ignore[reportArgumentType]
-        if repr(prior) == written:
-            return prior.name, int(seed)
-    return written, int(seed)
+    """The prior's description and the seed, of a run as a checkpoint names it."""
+    prior, _, seed = run.rpartition(" ")
+    return prior, int(seed)
 
 
 def picture(runs: Sequence[Training]) -> Figure:

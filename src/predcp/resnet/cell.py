@@ -14,13 +14,13 @@ from predcp.data import Split, Standardiser
 from predcp.experiments import Cell, Context, Result, cell_split
 from predcp.experiments._long_fits import cells_name, checkpoint_file, seconds_left
 from predcp.resnet import _checkpoint
+from predcp.resnet._complexity_priors import as_layer_prior
 from predcp.resnet._layers import ALIVE, LayerFigures, layer_program
 from predcp.resnet._network import Network
 from predcp.resnet._objective import Model, Objective, log_precision
 from predcp.resnet._predictive import predictor
 from predcp.resnet._presets import Preset, as_preset
 from predcp.resnet._rows import row_prior
-from predcp.resnet._scale_priors import as_scale_prior
 from predcp.resnet._scores import class_scores, regression_scores
 from predcp.resnet._sharding import over_devices
 from predcp.resnet._training import Data, Optimiser, State, programs, seed_words
@@ -89,7 +89,7 @@ class _Fits(NamedTuple):
         first = splits[0].train
         classes = first.task != "regression"
         names = list(dict.fromkeys(cell.prior for cell in cells))
-        priors = tuple(as_scale_prior(name) for name in names)
+        priors = tuple(as_layer_prior(name) for name in names)
         rows = {row_prior(prior) for prior in priors}
         if len(rows) > 1:
             raise ValueError("the horseshoe's row scales cannot share a program with the others'")
@@ -135,7 +135,7 @@ class _Fits(NamedTuple):
             ),
             # The same start, batches and noise for every prior on a split: differences are paired.
             jnp.stack([seed_words(cell.seed, cell.split) for cell in cells]),
-            jnp.log(jnp.asarray([as_scale_prior(c.prior).start for c in cells], jnp.float32)),
+            jnp.log(jnp.asarray([as_layer_prior(c.prior).start for c in cells], jnp.float32)),
             [parts[3] for parts in arrays],
         )
 
