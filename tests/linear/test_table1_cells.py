@@ -14,7 +14,9 @@ SHORT = {"chains": 2, "warmup": 50, "draws": 50, "chunk": 50}
 
 def test_several_splits_in_one_program():
     cells = [
-        Cell("breast-wisconsin", "logistic", "ecp", "hmc", split, settings=SHORT | {"max_steps": 8})
+        Cell(
+            "breast-wisconsin", "logistic", "ecp", "nuts", split, settings=SHORT | {"max_depth": 3}
+        )
         for split in range(2)
     ]
     with jax.enable_x64(False):
@@ -43,7 +45,7 @@ def test_settings_reach_the_sampler():
 
 
 def test_precision_is_single_or_double():
-    cell = Cell("breast-wisconsin", "logistic", "ecp", "hmc", settings={"precision": "half"})
+    cell = Cell("breast-wisconsin", "logistic", "ecp", "nuts", settings={"precision": "half"})
     with pytest.raises(ValueError, match="precision"):
         run_many([cell], Context())
 

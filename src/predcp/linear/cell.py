@@ -15,8 +15,8 @@ from predcp.experiments import Cell, Context, Result, cell_split
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._draws import Draws
 from predcp.linear._gibbs import Gibbs
-from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._models import logistic_regression
+from predcp.linear._nuts import Nuts
 from predcp.linear._priors import (
     CoefficientPrior,
     LocalScales,
@@ -86,7 +86,6 @@ def _is_double(cell: Cell) -> bool:
 _SAMPLERS: dict[str, type[ChainSampler]] = {
     "mcmc": Gibbs,
     "gibbs": Gibbs,
-    "hmc": Hmc,
     "nuts": Nuts,
 }
 
