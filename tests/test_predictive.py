@@ -168,7 +168,7 @@ def test_bad_arguments_are_named(change, message):
         (lambda: predcp.CoefficientEvidence(0.0), "x is all zero"),
         (lambda: predcp.CoefficientEvidence(1.0, 0.0), "noise_scale must be positive"),
         (lambda: predcp.CoefficientEvidence(1.0, 1.0, -1.0), "intercept_scale must be non-neg"),
-        (lambda: predcp.PenalisedComplexity(0.0), "unit must be positive"),
+        (lambda: predcp.PenalisedComplexity(0.0), "scale must be positive"),
     ],
 )
 def test_bad_arguments_of_closed_forms_are_named(make, message):

@@ -9,6 +9,7 @@ import numpy as np
 
 from predcp._maps import Complexity
 from predcp._prior import ComplexityPrior, LogScalePrior
+from predcp._support.compiled import compiled
 
 Verdict = Literal["accept", "truncate", "warn", "refuse"]
 _SEVERITY: dict[Verdict, int] = {"accept": 0, "truncate": 1, "warn": 2, "refuse": 3}
@@ -142,7 +143,7 @@ def _curves(complexity: Complexity, index: int, base: np.ndarray, log_tau: np.nd
     return tuple(np.asarray(pick(array), float) for array in curves)
 
 
-@jax.jit
+@compiled()
 def _evaluate(complexity: Complexity, grid: jax.Array):
     log_kappa, log_elasticity = complexity.log_value_and_elasticity(grid)
     return log_kappa, log_elasticity, complexity.log_supremum(grid)

@@ -10,6 +10,7 @@ from predcp._divergence_priors._gamma_exponential import GammaExponential
 from predcp._divergence_priors._given import GivenPrior, as_divergence_prior
 from predcp._divergence_priors._half_cauchy import HalfCauchy
 from predcp._divergence_priors._log_cauchy import LogCauchy
+from predcp._divergence_priors._truncated_tail import with_truncated_tail
 
 __all__ = [
     "DivergencePrior",
@@ -20,4 +21,5 @@ __all__ = [
     "HalfCauchy",
     "LogCauchy",
     "as_divergence_prior",
+    "with_truncated_tail",
 ]

@@ -79,6 +79,7 @@ class LinearEvidence(_GaussianEvidence):
     - `noise_scale`: standard deviation of the response, broadcast over the batch.
     """
 
+    unit = "variance"
     log_weight = 0.0
     power = 1.0
 
@@ -115,6 +116,7 @@ class RowEvidence(_GaussianEvidence):
     - `noise_scale`: standard deviation of the response, a number.
     """
 
+    unit = "standard deviation"
     power = 2.0
 
     def __init__(self, x: Any, local_scales: Any = 1.0, noise_scale: Any = 1.0):
@@ -173,6 +175,7 @@ class CoefficientEvidence(ScalarComplexity):
     - `noise_scale`, `intercept_scale`: standard deviations, broadcast over the batch.
     """
 
+    unit = "coefficient"
     signed = True
 
     def __init__(self, x: Any, noise_scale: Any = 1.0, intercept_scale: Any = 0.0):

@@ -88,6 +88,7 @@ class LogisticPredictive(ScalarComplexity):
     - `draws`: xi, shape (S, D).
     """
 
+    unit = "standard deviation"
     bounded = True
 
     def __init__(self, x: Any, local_scales: Any, draws: Any):
@@ -130,6 +131,8 @@ class GaussianPredictive(ScalarComplexity):
 
     **Arguments**: `x`, `local_scales`, `draws` as in `LogisticPredictive`; `noise_scale`, s.
     """
+
+    unit = "standard deviation"
 
     def __init__(self, x: Any, local_scales: Any, draws: Any, noise_scale: Any = 1.0):
         products = _products(x, local_scales, draws)
