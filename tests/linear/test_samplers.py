@@ -161,6 +161,20 @@ def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
     np.testing.assert_allclose(prior.log_prob(value), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("log_tau", [-2e3, -300.0, 0.0, 300.0, 2e3])
+def test_a_complexity_prior_stays_in_floating_point(log_tau):
+    """exp(log tau) is 0 or infinite at the ends; the density of log tau is not."""
+    from predcp.linear._priors import Setting, as_coefficient_prior
+
+    given = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LogisticEvidence(DESIGN))
+    setting = Setting(DESIGN, "bernoulli")
+    for prior in (given, lambda x, local_scales: given):
+        log_scale = as_coefficient_prior(prior).log_scale(setting, jnp.ones(2))
+        value, slope = jax.value_and_grad(log_scale.log_prob)(jnp.asarray(log_tau))
+        assert np.isfinite(value) and np.isfinite(slope)
+        assert value == given.log_scale().log_prob(log_tau)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

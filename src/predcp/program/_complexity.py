@@ -127,6 +127,15 @@ class ProgramComplexity(PredictiveComplexity):
         trace = self.program.trace(x, values)
         return {name: trace[name]["fn"] for name in self.program.sites.predicted}
 
+    def coordinates_by_draw(self, log_tau: Float[Array, ""]) -> list[dict[str, Array]]:
+        """Coordinates of the predictions at one scale, with a leading axis of draws."""
+        tau = jnp.exp(jnp.asarray(log_tau, self._dtype))
+        return jax.vmap(lambda xi: self._coordinates(self.parameters(tau, xi)))(self.noise)
+
+    def reference_by_draw(self) -> list[dict[str, Array]]:
+        """Coordinates of the reference's predictions, with a leading axis of draws."""
+        return self._reference()
+
     @property
     def _dtype(self) -> Any:
         leaves = [leaf for leaf in jax.tree.leaves(self.noise) if _is_float(leaf)]

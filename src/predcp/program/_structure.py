@@ -138,6 +138,11 @@ class ProgramStructure:
             scale, tuple(moved), rest, tuple(reached), tuple(self._collapsing(scale, moved, off))
         )
 
+    def downstream(self, names: Sequence[str], observed: Sequence[str] = ()) -> set[str]:
+        """Latent sites that depend on any of these, through any chain."""
+        latent = [name for name in self.latent if name not in observed]
+        return self._downstream(set(names), latent, self._direct)
+
     def _downstream(
         self, start: set[str], latent: list[str], direct: dict[str, frozenset[str]]
     ) -> set[str]:
@@ -212,7 +217,7 @@ class ProgramStructure:
                     "reparameterised sampler"
                 )
 
-    def scales(self) -> list[str]:
+    def scales(self, observed: Sequence[str] = ()) -> list[str]:
         """Positive latent sites that move some prediction through another site."""
         found = []
         for name in self.latent:
@@ -220,7 +225,7 @@ class ProgramStructure:
             if not site.positive or site.discrete:
                 continue
             try:
-                structure = self.around(name)
+                structure = self.around(name, observed)
             except ValueError:
                 continue
             if structure.moved:
