@@ -65,6 +65,7 @@ SCALAR_MAPS = {
     "hellinger": lambda: predictive(normal, divergence=predcp.squared_hellinger),
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
+    "tabulated": lambda: predcp.TabulatedComplexity(predcp.LinearEvidence(DESIGN, 0.8)),
 }
 VECTOR_MAPS = {
     "depth-residual": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT),

@@ -6,9 +6,9 @@ import numpy as np
 import optax
 import pytest
 
+from predcp._support.checkpoint import CheckpointError
 from predcp.resnet import Model, Network, Objective, Preset, as_layer_prior, as_preset
 from predcp.resnet._branch import branch_moments
-from predcp.resnet._checkpoint import CheckpointError
 from predcp.resnet._fit import Stopping, fit
 from predcp.resnet._objective import expectation_step, loss
 from predcp.resnet._posterior import start
@@ -84,9 +84,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
     # A finished fit is only read.
     leaves_equal(whole.posterior, trained(model("predcp"), epochs=6, checkpoint=path).posterior)
     for changed in ({"seed": 4}, {"epochs": 7}):
-        with pytest.raises(CheckpointError, match="checkpoint of another fit"):
+        with pytest.raises(CheckpointError, match="belongs to another fit"):
             trained(model("predcp"), checkpoint=path, **{"epochs": 6} | changed)
-    with pytest.raises(CheckpointError, match="checkpoint of another fit"):
+    with pytest.raises(CheckpointError, match="belongs to another fit"):
         trained(model("inverse-gamma"), epochs=6, checkpoint=path)
 
 

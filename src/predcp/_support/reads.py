@@ -8,11 +8,13 @@ value, everything else by identity. Functions of installed numerical libraries a
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from operator import itemgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import Partial, PyTreeDef
 
 from predcp._support.arrays import is_array
 
@@ -60,6 +62,8 @@ def _value(value: Any) -> Any | None:
         return value.hex()
     if kind in _PLAIN:
         return kind, value
+    if kind is PyTreeDef:
+        return value
     if isinstance(value, np.ndarray) and value.nbytes <= _MOST_BYTES and value.dtype != object:
         return value.dtype, value.shape, value.tobytes()
     if is_array(value):
@@ -85,9 +89,8 @@ class _Walk:
             if not _is_library(value.__name__):
                 self.attributes(vars(value), names)
             return
-        self.found.append(
-            _Same(value) if not isinstance(value, tuple | list | dict) else type(value)
-        )
+        by_parts = isinstance(value, tuple | list | dict | Partial)
+        self.found.append(type(value) if by_parts or _by_value(value) else _Same(value))
         if id(value) in self.seen:
             return
         self.seen.add(id(value))
@@ -105,8 +108,10 @@ class _Walk:
             self.visit(value.__self__, _names(value.__func__.__code__))
         elif isinstance(value, partial):
             self.visit(value.func)
-            self.visit(value.args)
-            self.visit(value.keywords)
+            # What a pytree holds is data, as the arrays of the map itself are.
+            if not isinstance(value, Partial):
+                self.visit(value.args)
+                self.visit(value.keywords)
         elif not isinstance(value, BuiltinFunctionType):
             self.instance(value, names)
 
@@ -142,6 +147,9 @@ class _Walk:
             self.visit(call)
             names = (*names, *_names(call.__code__))
         self.attributes(held, names)
+        if _by_value(value):
+            for each in held.values():
+                self.visit(each, names)
 
     def attributes(self, held: Any, names: tuple[str, ...]) -> None:
         for name in names:
@@ -158,15 +166,26 @@ def _functions(thing: Any) -> Iterator[Any]:
         for base in type(thing).__mro__:
             if not _is_library(base.__module__):
                 yield from (held for held in vars(base).values() if isinstance(held, FunctionType))
-    for value in vars(thing).values():
+    # A copy of a map may hold its fields in another order.
+    for _, value in sorted(vars(thing).items(), key=itemgetter(0)):
         kind = type(value)
         if kind in _PLAIN or kind is float or is_array(value):
             continue
-        for leaf in jax.tree.leaves(value, is_leaf=_has_fields):
+        for leaf in jax.tree.leaves(value, is_leaf=_is_whole):
             if _has_fields(leaf):
                 yield from _functions(leaf)
             elif callable(leaf):
                 yield leaf
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Partial) or _has_fields(value)
+
+
+def _by_value(value: Any) -> bool:
+    """Frozen dataclasses are what they hold."""
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen and not hasattr(value, "tree_flatten")
 
 
 def _has_fields(value: Any) -> bool:

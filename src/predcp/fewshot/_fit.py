@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from predcp._support.checkpoint import Checkpoint, digest
 from predcp._support.paused import Paused
-from predcp.fewshot._checkpoint import Checkpoints, History, digest
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta
@@ -21,6 +21,7 @@ from predcp.fewshot._train import State, Trainer
 
 # Seconds between checkpoints: a long fit loses at most so much.
 _CHECKPOINT_SECONDS = 60.0
+History = dict[str, list[Any]]
 # Called with the iterations done, their total, and every run's accuracy on validation tasks.
 ReportProgress = Callable[[int, int, np.ndarray], None]
 
@@ -74,11 +75,12 @@ def fit_runs(
     state, history, finished = trainer.start(), _empty_history(), False
     saved = None
     if checkpoint is not None:
-        saved = Checkpoints(checkpoint, identity(trainer))
+        saved = Checkpoint(checkpoint, identity(trainer))
         found = saved.load(state)
         if found is not None:
-            state, history, finished = found
-            state = trainer.placed(state)
+            state = trainer.placed(found[0])
+            finished = bool(found[1]["finished"])
+            history = {name: list(values) for name, values in found[2].items()}
     spent, started, written = 0.0, time.monotonic(), time.monotonic()
     try:
         while not finished:
@@ -99,7 +101,7 @@ def fit_runs(
             late = time.monotonic() - written > _CHECKPOINT_SECONDS
             over = seconds is not None and time.monotonic() - started > seconds
             if saved is not None and (finished or late or over):
-                saved.save(state, history, finished)
+                _save(saved, state, history, finished)
                 written = time.monotonic()
             if over and not finished:
                 raise Paused(
@@ -110,7 +112,7 @@ def fit_runs(
         raise
     except KeyboardInterrupt:
         if saved is not None and int(state.iteration) > 0:
-            saved.save(state, history, False)
+            _save(saved, state, history, False)
         raise
     accuracy = np.asarray(state.best_accuracy, np.float64)
     return Fit(
@@ -122,6 +124,13 @@ def fit_runs(
         int(state.iteration),
         spent,
     )
+
+
+def _save(checkpoint: Checkpoint, state: State, history: History, finished: bool) -> None:
+    # An interrupt may have come between a look and the state it belongs to.
+    known = sum(number <= int(state.iteration) for number in history["iteration"])
+    seen = {name: np.asarray(values[:known]) for name, values in history.items()}
+    checkpoint.save(state, {"finished": finished}, seen)
 
 
 def identity(trainer: Trainer) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._draws import Draws
 from predcp.linear._gibbs import Gibbs
 from predcp.linear._hamiltonian import Hmc, Nuts
@@ -15,6 +16,7 @@ from predcp.linear._priors import (
     GivenScale,
     HalfCauchyScale,
     Horseshoe,
+    LocalScales,
     Predictive,
     RegularisedHorseshoe,
     Ridge,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from predcp.linear._logistic import LogisticRegression
 
 __all__ = [
+    "ChainSampler",
     "CoefficientPrior",
     "Draws",
     "Evidence",
@@ -41,6 +44,7 @@ __all__ = [
     "Horseshoe",
     "Laplace",
     "LinearRegression",
+    "LocalScales",
     "LogisticPredictive",
     "LogisticRegression",
     "MeanField",
