@@ -24,7 +24,7 @@ from jax import lax
 from numpyro.infer.util import initialize_model
 
 import predcp
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
 
 OUTPUT = Path(__file__).parent / "results" / "core.json"
 

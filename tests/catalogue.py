@@ -41,6 +41,10 @@ def scaled(tau, xi):
     return tau * xi
 
 
+def deviations(tau, xi):
+    return jnp.sqrt(tau) * xi
+
+
 def network(theta, x):
     return dist.Normal(jax.nn.relu(x @ theta["body"]) @ theta["head"], 1.0).to_event(1)
 
@@ -85,6 +89,12 @@ VECTOR_MAPS = {
     "depth-batch": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT, normalize="batch"),
     "depth-plain-softmax": lambda: predcp.DepthComplexity(
         HIDDEN, WEIGHTS, OUTPUT, softmax, residual=False
+    ),
+    "ordered": lambda: predcp.OrderedComplexity(
+        lambda theta, x: dist.Poisson(jnp.exp(0.1 + x[:, :2] @ theta[0] + x[:, 2:] @ theta[1])),
+        [deviations, deviations],
+        DESIGN,
+        [NOISE[:, :2], NOISE[:, 2:]],
     ),
     "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
     "own": lambda: Chain(),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         LinearEvidence,
         LogisticEvidence,
         ModularComplexity,
+        OrderedComplexity,
         PenalisedComplexity,
         PredictiveComplexity,
         RowEvidence,
@@ -48,6 +49,14 @@ if TYPE_CHECKING:
         prior_predictive,
         shrinkage_profile,
         tail_probability,
+    )
+    from predcp.program import (
+        Audit,
+        ProgramComplexity,
+        audit,
+        complexity_of,
+        tail,
+        with_complexity,
     )
 
 _HOMES = {
@@ -75,6 +84,7 @@ _HOMES = {
         "LinearEvidence",
         "LogisticEvidence",
         "ModularComplexity",
+        "OrderedComplexity",
         "PenalisedComplexity",
         "PredictiveComplexity",
         "RowEvidence",
@@ -84,6 +94,14 @@ _HOMES = {
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
+    "predcp.program": (
+        "Audit",
+        "ProgramComplexity",
+        "audit",
+        "complexity_of",
+        "tail",
+        "with_complexity",
+    ),
     "predcp._summaries": (
         "marginal",
         "prior_predictive",
@@ -94,6 +112,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Audit",
     "CoefficientEvidence",
     "Complexity",
     "ComplexityPrior",
@@ -111,13 +130,17 @@ __all__ = [
     "LogScalePrior",
     "LogisticEvidence",
     "ModularComplexity",
+    "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
+    "ProgramComplexity",
     "RowEvidence",
     "ScalarComplexity",
     "TabulatedComplexity",
     "VectorComplexity",
     "__version__",
+    "audit",
+    "complexity_of",
     "diagnose",
     "jensen_shannon",
     "kl",
@@ -130,7 +153,9 @@ __all__ = [
     "reverse_kl",
     "shrinkage_profile",
     "squared_hellinger",
+    "tail",
     "tail_probability",
+    "with_complexity",
 ]
 
 

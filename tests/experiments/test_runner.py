@@ -71,7 +71,7 @@ def test_a_model_that_returns_something_else_is_a_failure(tmp_path):
 
 
 def test_absent_models_stop_the_run_before_it_starts(tmp_path):
-    with pytest.raises(ModelUnavailable, match="has no function 'nothing'"):
+    with pytest.raises(ModelUnavailable, match="has no model 'nothing'"):
         run("grid", cells("nothing"), tmp_path)
     with pytest.raises(ValueError, match="lists no cells"):
         run("grid", [], tmp_path)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from predcp.fewshot import Pool, Run, as_scale_prior, evaluate, fit_runs, paired_difference
+from predcp.fewshot import Pool, Run, as_module_prior, evaluate, fit_runs, paired_difference
 from predcp.fewshot import _scores as scores_module
 from predcp.fewshot._evaluate import evaluations
 from predcp.fewshot._scores import score, score_tasks
@@ -16,7 +16,7 @@ from predcp.fewshot._scores import score, score_tasks
 
 @pytest.fixture(scope="module")
 def fit(network, settings, train_pool):
-    runs = [Run(as_scale_prior(prior), 0) for prior in ("maml", "flat")]
+    runs = [Run(as_module_prior(prior), 0) for prior in ("maml", "flat")]
     return fit_runs(network, replace(settings, iterations=4), runs, train_pool)
 
 

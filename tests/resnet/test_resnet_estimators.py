@@ -106,7 +106,7 @@ def test_every_option_finds_the_signal(options):
     model = ResNetRegressor(**LONGER | options).fit(*waves())
     assert model.score(*waves(seed=1)) > 0.7
     layers = options.get("depth", 2) - 1
-    assert len(model.layer_report().alive) == layers
+    assert len(model.summary().alive) == layers
 
 
 def test_standard_deviations_cover_new_observations():
@@ -148,7 +148,7 @@ def test_saved_models_predict_the_same(kind, tmp_path):
         np.testing.assert_array_equal(
             (again.predict if regressor else again.predict_proba)(x), outputs(x)
         )
-        assert str(again.layer_report()) == str(model.layer_report())
+        assert str(again.summary()) == str(model.summary())
         assert clone(again).get_params()["scale_prior"] == "predcp"
     with pytest.raises(ValueError, match="holds a"):
         (ResNetClassifier if regressor else ResNetRegressor).load(path)
@@ -156,7 +156,7 @@ def test_saved_models_predict_the_same(kind, tmp_path):
 
 def test_the_layer_report_says_which_layers_are_alive():
     options = LONGER | {"depth": 3, "normalize": "layer"}
-    report = ResNetRegressor("predcp", **options).fit(*waves()).layer_report()
+    report = ResNetRegressor("predcp", **options).fit(*waves()).summary()
     table = report.table
     assert list(table.index) == [1, 2] and table["alive"].any()
     assert (table[["tau", "acting_scale", "kappa"]] > 0.0).all().all()
@@ -168,7 +168,7 @@ def test_the_layer_report_says_which_layers_are_alive():
     # A straight line needs no layer above the first.
     x = np.random.default_rng(0).standard_normal((100, 1))
     flat = ResNetRegressor("predcp", **options | {"noise": 20.0}).fit(x, 0.0 * x[:, 0] + 1.0)
-    assert not flat.layer_report().alive.any()
+    assert not flat.summary().alive.any()
 
 
 def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path):
@@ -194,7 +194,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path):
         ({"depth": 0}, "depth must be a whole number"),
         ({"width": 2.5}, "width must be a whole number"),
         ({"epochs": 0}, "epochs must be a whole number"),
-        ({"scale_prior": "horse"}, "scale_prior must be one of"),
+        ({"scale_prior": "horse"}, "scale_prior must be a predcp.resnet prior"),
         ({"noise": "known"}, "noise must be 'learned' or a precision"),
         ({"noise": -1.0}, "positive precision"),
         ({"preset": "exact"}, "preset must be one of"),

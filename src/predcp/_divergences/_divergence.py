@@ -115,9 +115,10 @@ class Divergence:
                 for name in model.coordinates
             }
             batch_shape = jnp.broadcast_shapes(model.batch_shape, reference.batch_shape)
-            value = jnp.zeros(batch_shape)
+            kind = jnp.result_type(*direction.values())
+            value = jnp.zeros(batch_shape, kind)
             for log_weight, coefficient in rule.value(
-                reference.coordinates, direction, jnp.zeros(())
+                reference.coordinates, direction, jnp.zeros((), kind)
             ):
                 term = jnp.exp(log_weight) * coefficient
                 value = value + term.sum(axis=tuple(range(len(batch_shape), term.ndim)))
@@ -240,7 +241,7 @@ def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounde
         return {name: jnp.exp(log_size) * array for name, array in direction.items()}
 
     def value(reference, direction, log_size):
-        return [(jnp.zeros(()), function(reference, displaced(direction, log_size)))]
+        return [(jnp.zeros_like(log_size), function(reference, displaced(direction, log_size)))]
 
     def slope(reference, direction, log_size, velocity):
         _, tangent = jax.jvp(
@@ -248,7 +249,7 @@ def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounde
             (displaced(direction, log_size),),
             (displaced(velocity, log_size),),
         )
-        return [(jnp.zeros(()), tangent)]
+        return [(jnp.zeros_like(log_size), tangent)]
 
     return Rule(value, slope, bounded)
 

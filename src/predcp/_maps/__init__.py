@@ -18,6 +18,7 @@ from predcp._maps._evidence import (
     require_moving,
 )
 from predcp._maps._modular import ModularComplexity
+from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._maps._tabulated import TabulatedComplexity
@@ -29,6 +30,7 @@ __all__ = [
     "LinearEvidence",
     "LogisticEvidence",
     "ModularComplexity",
+    "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
     "RowEvidence",

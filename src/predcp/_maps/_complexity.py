@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -296,7 +297,7 @@ class VectorComplexity(Complexity):
     The class to subclass for a map of your own: state `unit`, `event_shape` (the number of scales,
     as `(L,)`) and write `bind_entry`; with `bounded = True` also `_entry_log_supremum`. The
     Jacobian is lower triangular, so that the inverse is a forward substitution.
-    `DepthComplexity` and `ModularComplexity` replace these loops by faster ones.
+    `DepthComplexity` visits its entries in one `lax.scan`, `ModularComplexity` one by one.
     """
 
     event_dim = 1
@@ -312,44 +313,72 @@ class VectorComplexity(Complexity):
         """Log of the supremum of one entry given the log scales before it."""
         return jnp.asarray(jnp.inf)
 
+    cost = 1  # array elements that one evaluation of all entries touches, roughly
+
     def _each_vector(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
         """Apply a function of one vector (or of a pytree of such) over leading axes."""
         shape = jnp.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
         shape = self.forward_shape(shape)
         values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
-        for _ in shape[:-1]:
-            function = jax.vmap(function)
-        return function(values)
+        if len(shape) == 1:
+            return function(values)
+        count = math.prod(shape[:-1])
+        flat = jax.tree.map(lambda leaf: leaf.reshape(count, shape[-1]), values)
+        chunk = max(1, min(count, _CHUNK_ELEMENTS // max(1, self.cost)))
+        results = (
+            jax.vmap(function)(flat)
+            if count <= chunk
+            else lax.map(function, flat, batch_size=chunk)
+        )
+        return jax.tree.map(lambda leaf: leaf.reshape(shape[:-1] + leaf.shape[1:]), results)
+
+    def _visit_entries(
+        self,
+        visit: Callable[[Evaluate, Callable[[], Array], Any], tuple[Array, Any]],
+        values: PyTree[Array],
+    ) -> Any:
+        """Visit the entries in order; each sees its own map, given the scales of those before it.
+
+        **Arguments**
+        - `visit`: from the entry's map, a function that returns its log supremum, and the entry of
+            `values` to the entry's `log tau` and a result.
+        - `values`: a vector, or a pytree of vectors.
+
+        Returns the results, stacked.
+        """
+        scales = jnp.zeros((0,), jax.tree.leaves(values)[0].dtype)
+        results = []
+        for entry in range(self.event_shape[0]):
+            own = jax.tree.map(lambda leaf, e=entry: leaf[e], values)
+
+            def supremum(entry=entry, below=scales):
+                return self._entry_log_supremum(entry, below).astype(below.dtype)
+
+            log_tau, result = visit(self.bind_entry(entry, scales), supremum, own)
+            scales = jnp.append(scales, log_tau)
+            results.append(result)
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
 
     def _value_and_elasticity(self, log_tau):
-        def of(scales: Array):
-            pairs = [
-                self.bind_entry(entry, scales[:entry])(scales[entry])
-                for entry in range(self.event_shape[0])
-            ]
-            return tuple(jnp.stack(column) for column in zip(*pairs))
+        def visit(evaluate: Evaluate, _: Any, own: Array):
+            return own, evaluate(own)
 
-        return self._each_vector(of, log_tau)
+        return self._each_vector(partial(self._visit_entries, visit), log_tau)
 
     def _supremum_at(self, log_tau):
-        def of(scales: Array):
-            entries = range(self.event_shape[0])
-            return jnp.stack([self._entry_log_supremum(e, scales[:e]) for e in entries])
+        def visit(_: Evaluate, supremum: Callable[[], Array], own: Array):
+            return own, supremum()
 
-        return self._each_vector(of, log_tau)
+        return self._each_vector(partial(self._visit_entries, visit), log_tau)
 
     def log_inverse_of(self, inputs, log_kappa):
-        def substitute(values: Any):
-            scales = jnp.zeros((0,), jax.tree.leaves(values)[0].dtype)
-            for entry in range(self.event_shape[0]):
-                bound = self._entry_log_supremum(entry, scales).astype(scales.dtype)
-                own = jax.tree.map(lambda leaf, e=entry: leaf[e], values)
-                target = log_kappa(own, bound)[None]
-                evaluate = self.bind_entry(entry, scales)
-                scales = jnp.append(scales, invert(evaluate, target, jnp.zeros_like(target), bound))
-            return scales
+        def visit(evaluate: Evaluate, supremum: Callable[[], Array], own: Any):
+            bound = supremum()
+            target = log_kappa(own, bound)[None]
+            root = invert(evaluate, target, jnp.zeros_like(target), bound)[0]
+            return root, root
 
-        return self._each_vector(substitute, inputs)
+        return self._each_vector(partial(self._visit_entries, visit), inputs)
 
 
 def require_unit(unit: Any) -> Unit:

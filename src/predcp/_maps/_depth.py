@@ -1,6 +1,5 @@
 """Depth-wise complexity: what each layer adds to the predictions of the layers below it."""
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import lax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from predcp._divergences import (
     Divergence,
@@ -23,7 +22,7 @@ from predcp._maps._complexity import VectorComplexity, extrapolated, floating_ra
 from predcp._maps._displacement import displacement
 from predcp._maps._predictive import sampled
 from predcp._numerics.homogeneity import power_of
-from predcp._numerics.inverse import Evaluate, invert
+from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import concrete
 from predcp._support.check import known, require_callable, require_finite
@@ -361,37 +360,18 @@ class DepthComplexity(VectorComplexity):
 
         return moved, advance
 
-    def _each(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
-        """Apply a function of one scale vector (or of a pytree of such) over leading axes."""
-        shape = jnp.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
-        shape = self.forward_shape(shape)
-        values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
-        if len(shape) == 1:
-            return function(values)
-        count = math.prod(shape[:-1])
-        flat = jax.tree.map(lambda leaf: leaf.reshape(count, shape[-1]), values)
-        state_size = self.weights.shape[0] * self._points * self.weights.shape[-1]
-        chunk = max(1, min(count, 2**22 // max(1, 4 * state_size)))
-        results = (
-            jax.vmap(function)(flat)
-            if count <= chunk
-            else lax.map(function, flat, batch_size=chunk)
-        )
-        return jax.tree.map(lambda leaf: leaf.reshape(shape[:-1] + leaf.shape[1:]), results)
-
-    def _scan(self, log_tau: Array, read: Callable[[Evaluate, Array], Any], keep: int = 0) -> Any:
-        def step(state, inputs):
-            layer, scale = inputs
+    def _visit_entries(self, visit, values, keep: int = 0):
+        def step(state: _State, inputs: tuple[_Layer, Any]):
+            layer, own = inputs
             evaluate, advance = self._layer(state, layer, keep)
-            return advance(scale), read(evaluate, scale)
+            log_tau, result = visit(evaluate, lambda: self._bound(evaluate), own)
+            return advance(log_tau), result
 
-        return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
+        return lax.scan(step, self._start(), (self._layers(), values))[1]
 
     def _value_and_elasticity(self, log_tau):
         if not (self.homogeneous and self.affine_head):
-            return self._each(
-                lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
-            )
+            return super()._value_and_elasticity(log_tau)
 
         def step(state: _State, inputs: tuple[_Layer, Array]):
             layer, scale = inputs
@@ -404,29 +384,16 @@ class DepthComplexity(VectorComplexity):
             each = jax.vmap(lambda outputs, scale: self._evaluate(self._moved(outputs), 0)(scale))
             return each(outputs, scales)
 
-        return self._each(of, log_tau)
+        return self._each_vector(of, log_tau)
 
-    def _supremum_at(self, log_tau):
-        return self._each(lambda scales: self._scan(scales, lambda e, _: self._bound(e)), log_tau)
+    @property
+    def cost(self) -> int:  # type: ignore[override]
+        return 2 * self.weights.shape[0] * self._points * self.weights.shape[-1]
 
     def _bound(self, evaluate: Evaluate) -> Array:
         if not self.bounded:
             return jnp.asarray(jnp.inf, self.weights.dtype)
-        return evaluate(jnp.asarray(floating_range(self.weights.dtype), self.weights.dtype))[0]
-
-    def log_inverse_of(self, inputs, log_kappa):
-        def substitute(values):
-            def step(state, pair):
-                layer, value = pair
-                evaluate, advance = self._layer(state, layer)
-                bound = self._bound(evaluate)
-                target = log_kappa(value, bound)[None]
-                log_tau = invert(evaluate, target, jnp.zeros_like(target), bound)[0]
-                return advance(log_tau), log_tau
-
-            return lax.scan(step, self._start(), (self._layers(), values))[1]
-
-        return self._each(substitute, inputs)
+        return evaluate(jnp.asarray(self._limit, self.weights.dtype))[0]
 
     def simulate(self, tau: Float[Array, " layers"], key: Array) -> Any:
         """Observations of the whole network at the scales, with fresh standard normal weights.
@@ -452,8 +419,11 @@ class DepthComplexity(VectorComplexity):
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " layers"]) -> Float[Array, "draws layers"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
-        values = self._scan(log_tau, lambda evaluate, scale: evaluate(scale)[0], keep=1)
-        return values.T
+
+        def visit(evaluate: Evaluate, _: Any, own: Array):
+            return own, evaluate(own)[0]
+
+        return self._visit_entries(visit, log_tau, keep=1).T
 
 
 def _row_size(log_size: Array, member: Any, direction: dict[str, Array]) -> Array:

@@ -54,7 +54,8 @@ class PredictiveComplexity(ScalarComplexity):
     - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
         tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
         standard deviation in `tau * xi`; see `unit`.
-    - `reference`: theta_0, a pytree of the structure of theta.
+    - `reference`: theta_0, a pytree of the structure of theta, or a function `reference(xi)` of one
+        draw's noise where the reference is another one in each draw.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
@@ -82,14 +83,14 @@ class PredictiveComplexity(ScalarComplexity):
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
-        self.reference = jax.tree.map(as_float, reference)
+        self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
         self.noise = jax.tree.map(as_float, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.check()
-        found = abstract_members(self.likelihood, self.reference, self.x)
+        found = abstract_members(self.likelihood, self._first_origin(), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
@@ -121,7 +122,7 @@ class PredictiveComplexity(ScalarComplexity):
         )
         tau = jax.ShapeDtypeStruct((), self._dtype)
         theta = jax.eval_shape(self.parameters, tau, one)
-        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), self.reference)
+        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), jax.eval_shape(self._first_origin))
         got = jax.tree.map(lambda leaf: tuple(leaf.shape), theta)
         if wanted != got:
             raise ValueError(
@@ -133,7 +134,7 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_moves(self) -> None:
         """Some prediction must depend on the scale, or D is constant."""
-        inputs = jax.tree.leaves((self.reference, self.noise, self.x))
+        inputs = jax.tree.leaves((self._arrays(), self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
         gaps: list[np.ndarray | None] = []
@@ -155,12 +156,12 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
-        inputs = jax.tree.leaves((self.reference, self.noise))
-        if not all(concrete(leaf) for leaf in inputs):
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self._arrays())):
             return
         tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
         start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.noise)
-        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(self.reference)):
+        origins = jax.vmap(self._origin)(self.noise)
+        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(origins)):
             numbers = known(value)
             if numbers is None:
                 return
@@ -232,13 +233,27 @@ class PredictiveComplexity(ScalarComplexity):
             return directions
         return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
 
+    def _arrays(self) -> PyTree:
+        """The noise, and the reference where it is given by arrays."""
+        return self.noise if callable(self.reference) else (self.noise, self.reference)
+
+    def _origin(self, xi: PyTree) -> PyTree:
+        """theta_0 of one draw."""
+        return self.reference(xi) if callable(self.reference) else self.reference
+
+    def _first_origin(self) -> PyTree:
+        return self._origin(jax.tree.map(lambda leaf: leaf[0], self.noise))
+
     def _reference(self) -> list[dict[str, Array]]:
+        """The reference's coordinates, with a leading axis of draws where they differ."""
+        if callable(self.reference):
+            return jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
         return self._coordinates(self.reference)
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        found = members(self.likelihood(self.reference, self.x))
-        reference = [member.coordinates for member in found]
+        found = members(self.likelihood(self._first_origin(), self.x))
+        reference = self._reference()
         half_width = floating_range(self._dtype)
         if self.power is None:
             moved = self._moved_by_passes(reference)
@@ -265,16 +280,18 @@ class PredictiveComplexity(ScalarComplexity):
         """Forward passes at every scale."""
 
         def moved(log_tau: Array) -> _Moved:
-            each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
-            return _scaled(*each(self.noise))
+            axis = 0 if callable(self.reference) else None
+            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
+            return _scaled(*each(self.noise, reference))
 
         return moved
 
     def _displaced(self, log_tau: Array, xi: PyTree, reference: PyTree) -> tuple[PyTree, PyTree]:
+        origin = self._origin(xi)
         theta, velocity, step = parameter_step(
-            lambda u: self.parameters(jnp.exp(u), xi), log_tau, self.reference
+            lambda u: self.parameters(jnp.exp(u), xi), log_tau, origin
         )
-        return displacement(self._coordinates, theta, velocity, step, self.reference, reference)
+        return displacement(self._coordinates, theta, velocity, step, origin, reference)
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         limit = jnp.asarray(floating_range(self._dtype), self._dtype)

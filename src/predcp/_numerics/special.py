@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jax.nn import softplus
+from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array, Float
 
 # Terms of a sum kept apart: the term is exp(log_weight) * coefficient.
@@ -114,6 +114,20 @@ def _log_minus_log1p_jvp(primals, tangents):
     (w,), (w_dot,) = primals, tangents
     value = log_minus_log1p(w)
     return value, jnp.exp(2.0 * w - softplus(w) - value) * w_dot
+
+
+@jax.custom_jvp
+def log_softplus(w: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log log(1 + exp(w))`, for every real w."""
+    small = w < 0.5 * math.log(float(jnp.finfo(w.dtype).eps))
+    return jnp.where(small, w - 0.5 * jnp.exp(w), jnp.log(softplus(jnp.where(small, 0.0, w))))
+
+
+@log_softplus.defjvp
+def _log_softplus_jvp(primals, tangents):
+    (w,), (w_dot,) = primals, tangents
+    value = log_softplus(w)
+    return value, jnp.exp(jnp.minimum(log_sigmoid(w) - value, 0.0)) * w_dot
 
 
 def log_cosh(x: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -1,6 +1,6 @@
 """The interactive explorer: `predcp explore`.
 
-`scene(Choices(...))` is all of it without a browser: a picture, a summary and the NumPyro code.
+`scene(Choices(...))` makes all of it without a browser: charts, a summary and the NumPyro code.
 """
 
 from predcp.explore._choices import (
@@ -19,10 +19,20 @@ from predcp.explore._choices import (
     Tail,
 )
 from predcp.explore._curves import Curves
-from predcp.explore._page import error, group, note, page, title
+from predcp.explore._page import group, note, page, refusal, title
 from predcp.explore._scene import Scene, scene
 from predcp.explore._serve import serve
-from predcp.explore._upload import MOST_BYTES, Design, Upload, UploadError, design, parse
+from predcp.explore._upload import (
+    MOST_BYTES,
+    Design,
+    Upload,
+    UploadError,
+    design,
+    features,
+    guess_outcome,
+    labels,
+    parse,
+)
 
 __all__ = [
     "COLUMNS",
@@ -45,11 +55,14 @@ __all__ = [
     "Upload",
     "UploadError",
     "design",
-    "error",
+    "features",
     "group",
+    "guess_outcome",
+    "labels",
     "note",
     "page",
     "parse",
+    "refusal",
     "scene",
     "serve",
     "title",

@@ -1,4 +1,4 @@
-"""The summary and the charts as HTML; whatever a visitor typed or uploaded is escaped."""
+"""The summary and the charts as HTML. All text that a visitor typed or uploaded is escaped."""
 
 from html import escape
 
@@ -17,8 +17,21 @@ STYLE = """<style>
 .predcp-summary ul { margin: 0; padding-left: 1.1rem; columns: 2; column-gap: 2.5rem;
   font-size: 0.92rem; line-height: 1.5; list-style: disc; }
 .predcp-summary li { break-inside: avoid; margin-bottom: 3px; }
+.predcp-summary { overflow-wrap: anywhere; }
+.predcp-charts { display: grid; gap: 14px;
+  grid-template-columns: repeat(auto-fit, minmax(min(300px, 100%), 1fr)); }
+.predcp-problem { border-left: 4px solid #b42318; background: #fef3f2; border-radius: 6px;
+  padding: 10px 16px; margin: 0 0 14px; font: 0.92rem/1.5 system-ui, sans-serif; color: #7a1a12;
+  overflow-wrap: anywhere; }
+.predcp-hint { border-color: #52606d; background: #f1f4f8; color: #323f4b; }
+.predcp-phone { display: none; }
 .codehilite-wrapper button { opacity: 1 !important; visibility: visible !important; }
 @media (max-width: 900px) { .predcp-summary ul { columns: 1; } }
+@media (max-width: 767px) {
+  #App > div[class*="px-"] { padding: 44px 14px 32px; }
+  .predcp-summary { padding: 12px 14px; }
+  .predcp-phone { display: block; margin: 0 0 12px; }
+}
 </style>"""
 
 
@@ -37,18 +50,31 @@ def note(words: str) -> str:
     return f'<div class="predcp-note">{escape(words)}</div>'
 
 
-def page(scene: Scene) -> str:
-    """The upper part of the page: words, then charts."""
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in scene.sentences)
-    return (
-        f'<section class="predcp-summary"><h2>{escape(scene.headline)}</h2>'
-        f'<ul>{items}</ul></section><div class="predcp-charts">{scene.picture}</div>'
-    )
+def page(scene: Scene | None, problem: str = "", hint: str = "") -> str:
+    """The upper part of the page: what went wrong or is missing, the summary, the charts.
+
+    **Arguments**
+    - `scene`: what to show, None before there is anything.
+    - `problem`: why the last choice could not be shown; the scene is then the one before it.
+    - `hint`: what to do next.
+    """
+    parts = [
+        '<div class="predcp-note predcp-phone">Choose the model and the prior in the menu ☰.</div>'
+    ]
+    if problem:
+        kept = " The page still shows the previous choice." if scene else ""
+        parts.append(f'<div class="predcp-problem" role="alert">{escape(problem)}.{kept}</div>')
+    if hint:
+        parts.append(f'<div class="predcp-problem predcp-hint" role="status">{escape(hint)}</div>')
+    if scene:
+        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in scene.sentences)
+        parts.append(
+            f'<section class="predcp-summary"><h2>{escape(scene.headline)}</h2>'
+            f'<ul>{items}</ul></section><div class="predcp-charts">{"".join(scene.charts)}</div>'
+        )
+    return "".join(parts)
 
 
-def error(words: str) -> str:
-    """What is wrong and what to do, in the place of the summary."""
-    return (
-        '<section class="predcp-summary predcp-error" role="alert">'
-        f"<h2>Not yet</h2>{escape(words)}</section>"
-    )
+def refusal(words: str) -> str:
+    """Why a file was refused, for the place under the upload."""
+    return f'<div class="predcp-problem" role="alert">{escape(words)}.</div>'

@@ -1,4 +1,4 @@
-"""Serve the explorer to this machine's own browser, and to nobody else unless asked."""
+"""Serve the explorer to this machine's browser, and to other machines only on request."""
 
 import socket
 import sys
@@ -15,7 +15,8 @@ _PAGE = Path(__file__).parent / "app.py"
 def serve(host: str = "127.0.0.1", port: int = 2718, browser: bool = True) -> None:
     """Run the explorer until it is interrupted.
 
-    **Arguments**: the address to listen on; the port, or the next free one; whether to open a browser.
+    **Arguments**: `host`, the address to listen on; `port`, or the next free one; `browser`, whether to
+    open one.
     """
     import uvicorn  # pyright: ignore[reportMissingImports]
 
@@ -56,10 +57,10 @@ def free_port(host: str, port: int) -> int:
 
 
 def application(local: bool = True) -> Any:
-    """The page as an ASGI application, double precision switched on.
+    """The page as an ASGI application, in double precision.
 
-    **Arguments**: whether to answer only to this machine's names, so that no other site's
-    page can reach it by a name of its own.
+    **Arguments**: `local`, whether to answer only to the names of this machine, so that no page of
+    another site can reach it under another name.
     """
     import jax
     import marimo  # pyright: ignore[reportMissingImports]
@@ -69,7 +70,7 @@ def application(local: bool = True) -> Any:
 
     from predcp.explore._page import STYLE
 
-    # The curves run from 1e-8 to poles and tails.
+    # Curves from 1e-8 to poles and far tails need it.
     jax.config.update("jax_enable_x64", True)
     pages = marimo.create_asgi_app(quiet=True, html_head=STYLE)
     built = pages.with_app(path="", root=str(_PAGE)).build()
@@ -77,7 +78,7 @@ def application(local: bool = True) -> Any:
 
 
 def _prepare() -> None:
-    """Compile what the first moves will need, while the page loads."""
+    """Compile the programs of the first moves while the page loads."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +17,14 @@ from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluations
 from predcp.fewshot._fit import Fit, fit_runs
+from predcp.fewshot._module_priors import ModuleScalePrior, as_module_prior
 from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
 from predcp.fewshot._objective import Meta
-from predcp.fewshot._priors import ScalePrior, as_scale_prior
-from predcp.fewshot._progress import shown
+from predcp.fewshot._progress import progress_bar
 from predcp.fewshot._report import ModuleReport, module_report
+from predcp.fewshot._runs import Run
 from predcp.fewshot._scores import score_tasks
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import Run
 
 _KIND = "fewshot-classifier"
 
@@ -37,18 +37,18 @@ class FewShotClassifier(BaseEstimator):
     images) normalises the queries of one call together: ask for them together.
 
     **Arguments**
-    - `prior`: a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`, or a
-        `ScalePrior`.
+    - `prior`: `PredCPModules(pi, beta)`, `ShrinkageModules(pi, beta)`, `FlatModules()` or `MAMLModules()`;
+        or a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`.
     - `network`: a `ConvNet` or `DenseNet`; None for a small one that fits the examples.
     - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
-        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see
+        `inner_rate`, `outer_rate`, `noise_draws`, `validate_every`, `validation_tasks`, `patience`: see
         `Settings`.
     - `checkpoint`: a file from which an interrupted fit goes on.
     - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
         (done, total, accuracy).
 
     After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
-    `validation_accuracy_`, `iteration_`, and `module_report()`.
+    `validation_accuracy_`, `iteration_`, and `summary()`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class FewShotClassifier(BaseEstimator):
         inner_steps_test: int = 10,
         inner_rate: float = 0.01,
         outer_rate: float = 1e-3,
-        draws: int = 1,
+        noise_draws: int = 1,
         validate_every: int = 100,
         validation_tasks: int = 100,
         patience: int | None = None,
@@ -84,7 +84,7 @@ class FewShotClassifier(BaseEstimator):
         self.inner_steps_test = inner_steps_test
         self.inner_rate = inner_rate
         self.outer_rate = outer_rate
-        self.draws = draws
+        self.noise_draws = noise_draws
         self.validate_every = validate_every
         self.validation_tasks = validation_tasks
         self.patience = patience
@@ -92,7 +92,7 @@ class FewShotClassifier(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None) -> "FewShotClassifier":
         """Learn from tasks of the classes in `y`.
 
         **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
@@ -108,9 +108,11 @@ class FewShotClassifier(BaseEstimator):
         unroll = jax.default_backend() != "cpu"
         settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
         network = self.network or default_network(train.example_shape, self.ways)
-        run = Run(as_scale_prior(self.prior), int(self.random_state))
-        with shown(self.progress, "tasks") as told:
-            fit = fit_runs(network, settings, [run], train, held, self.checkpoint, told=told)
+        run = Run(as_module_prior(self.prior), int(self.random_state))
+        with progress_bar(self.progress, "tasks") as report:
+            fit = fit_runs(
+                network, settings, [run], train, held, self.checkpoint, report_progress=report
+            )
         self._fit: Fit | None = fit
         self._keep(
             network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
@@ -121,7 +123,7 @@ class FewShotClassifier(BaseEstimator):
         return self
 
     def _keep(
-        self, network: Network, settings: Settings, prior: ScalePrior, train: Pool, meta: Meta
+        self, network: Network, settings: Settings, prior: ModuleScalePrior, train: Pool, meta: Meta
     ) -> None:
         self.network_, self.settings_, self.meta_ = network, settings, meta
         self.decay_ = float(prior.kind != "maml")
@@ -171,8 +173,8 @@ class FewShotClassifier(BaseEstimator):
         found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
         return evaluations(found)[0]
 
-    def module_report(self) -> ModuleReport:
-        """Scale and kappa of every module over training; print it, or `.plot()` it."""
+    def summary(self) -> ModuleReport:
+        """Scale and kappa of every module: a table (`print` it) and a picture (`.plot()`)."""
         self._check_fitted()
         return self.report_
 
@@ -192,7 +194,7 @@ class FewShotClassifier(BaseEstimator):
         config = {
             "network": self.network_.to_config(),
             "settings": self.settings_.to_config(),
-            "prior": as_scale_prior(self.prior).name,
+            "prior": as_module_prior(self.prior).name,
             "decay": self.decay_,
             "example_shape": list(self.example_shape_),
             "iteration": self.iteration_,

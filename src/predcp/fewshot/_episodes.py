@@ -14,7 +14,7 @@ _CONSTANT = 1e-6
 STREAMS = {
     name: number
     for number, name in enumerate(
-        ("start", "train", "draws", "validation", "test", "kappa", "check")
+        ("start", "train", "noise", "validation", "test", "kappa", "check")
     )
 }
 

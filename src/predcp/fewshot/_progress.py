@@ -1,4 +1,4 @@
-"""Show how far training is, and how well it goes."""
+"""Show the progress of training: iterations and accuracy."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from typing import Any, cast
 import numpy as np
 
 from predcp._support.progress import bar
-from predcp.fewshot._fit import Told
+from predcp.fewshot._fit import ReportProgress
 
 
 @contextlib.contextmanager
-def shown(progress: Any, words: str) -> Iterator[Told | None]:
+def progress_bar(progress: Any, words: str) -> Iterator[ReportProgress | None]:
     """The function that training reports to.
 
     **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
@@ -22,15 +22,15 @@ def shown(progress: Any, words: str) -> Iterator[Told | None]:
     elif progress is True:
         with bar(words) as report:
 
-            def told(done: int, total: int, accuracy: np.ndarray) -> None:
+            def report_progress(done: int, total: int, accuracy: np.ndarray) -> None:
                 best = 100.0 * float(np.max(accuracy))
                 report(done, total, f"{words}, accuracy {best:.1f}%")
 
-            yield told
+            yield report_progress
     else:
         if not callable(progress):
             raise ValueError(
                 "progress must be None, True or a function of (done, total, accuracy), got "
                 f"{progress!r}"
             )
-        yield cast(Told, progress)
+        yield cast(ReportProgress, progress)

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._draws import Draws
 from predcp.linear._gibbs import Gibbs
-from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
+from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
     CoefficientPrior,
@@ -15,6 +16,7 @@ from predcp.linear._priors import (
     GivenScale,
     HalfCauchyScale,
     Horseshoe,
+    LocalScales,
     Predictive,
     RegularisedHorseshoe,
     Ridge,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from predcp.linear._logistic import LogisticRegression
 
 __all__ = [
+    "ChainSampler",
     "CoefficientPrior",
     "Draws",
     "Evidence",
@@ -37,10 +40,10 @@ __all__ = [
     "GivenFunction",
     "GivenScale",
     "HalfCauchyScale",
-    "Hmc",
     "Horseshoe",
     "Laplace",
     "LinearRegression",
+    "LocalScales",
     "LogisticPredictive",
     "LogisticRegression",
     "MeanField",

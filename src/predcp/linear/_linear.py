@@ -47,15 +47,16 @@ class LinearRegression(RegressorMixin, Regression):
 
         **Arguments**: `sample_weight`, `(N,)`, how often each row counts.
         """
-        X, y, weights = self._validated(X, y, sample_weight, y_numeric=True)
-        column = np.asarray(y, np.float64)[:, None]
-        known = np.ones(len(column)) if weights is None else weights
-        self.target_ = Columns.fit(column, known, self.fit_intercept)
-        if not self.target_.varying.all():
-            raise ValueError(
-                f"y is the same number in all {len(column)} rows, so there is nothing to explain"
-            )
-        self._fit(X, self.target_.transform(column)[:, 0], weights)
+        with self._new_fit():
+            X, y, weights = self._validated(X, y, sample_weight, y_numeric=True)
+            column = np.asarray(y, np.float64)[:, None]
+            known = np.ones(len(column)) if weights is None else weights
+            self.target_ = Columns.fit(column, known, self.fit_intercept)
+            if not self.target_.varying.all():
+                raise ValueError(
+                    f"y is the same number in all {len(column)} rows, so there is nothing to explain"
+                )
+            self._fit(X, self.target_.transform(column)[:, 0], weights)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -48,14 +48,15 @@ class LogisticRegression(ClassifierMixin, Regression):
 
         **Arguments**: `sample_weight`, `(N,)`, how often each row counts.
         """
-        X, y, weights = self._validated(X, y, sample_weight)
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
-            )
-        self._fit(X, numbers, weights)
+        with self._new_fit():
+            X, y, weights = self._validated(X, y, sample_weight)
+            check_classification_targets(y)
+            self.classes_, numbers = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
+                )
+            self._fit(X, numbers, weights)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -149,7 +149,7 @@ class GivenScale(Horseshoe):
     distribution: dist.Distribution
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
-        return LogOf(self.distribution)
+        return log_of(self.distribution)
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,7 @@ class GivenFunction(Horseshoe):
     function: Callable[[Array, Array], dist.Distribution]
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
-        given = self.function(setting.x, local_scales)
-        return given.log_scale() if isinstance(given, ComplexityPrior) else LogOf(given)
+        return log_of(self.function(setting.x, local_scales))
 
 
 @dataclass(frozen=True)
@@ -316,6 +315,11 @@ class LogOf(dist.Distribution):
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         return jnp.log(self.positive.sample(key, sample_shape))
+
+
+def log_of(positive: dist.Distribution) -> dist.Distribution:
+    """The distribution of the logarithm, in the form that stays in floating point where one is known."""
+    return positive.log_scale() if isinstance(positive, ComplexityPrior) else LogOf(positive)
 
 
 # One object a name: programs are compiled once for each object.

@@ -13,9 +13,10 @@ from jaxtyping import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from predcp._support.progress import shown
+from predcp._support.progress import shown as progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
+from predcp.resnet._complexity_priors import as_layer_prior
 from predcp.resnet._fit import Fitted, Stopping, fit
 from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
@@ -25,7 +26,6 @@ from predcp.resnet._predictive import function_draws, predictor
 from predcp.resnet._presets import as_preset
 from predcp.resnet._report import LayerReport
 from predcp.resnet._rows import row_prior
-from predcp.resnet._scale_priors import as_scale_prior
 from predcp.resnet._training import Data, Optimiser, seed_words
 
 # Rows predicted at once, and the fewest a program is compiled for.
@@ -88,7 +88,7 @@ class ResNet(BaseEstimator):
     # Fitting.
 
     def _model(self) -> Model:
-        prior = as_scale_prior(self.scale_prior)
+        prior = as_layer_prior(self.scale_prior)
         if self.gradient not in ESTIMATORS:
             raise ValueError(
                 f"gradient must be one of {', '.join(map(repr, ESTIMATORS))}, got {self.gradient!r}"
@@ -127,7 +127,7 @@ class ResNet(BaseEstimator):
         seed = _seed(self.random_state)
         keep, stopping = self._set_aside(x, y, seed)
         data = Data(jnp.asarray(x[keep], jnp.float32), jnp.asarray(y[keep]))
-        with shown(self.progress, "training") as report:
+        with progress_bar(self.progress, "training") as report:
             fitted = fit(
                 model,
                 Optimiser(self.learning_rate),
@@ -145,7 +145,7 @@ class ResNet(BaseEstimator):
 
     def _set_fitted(self, model: Model, fitted: Fitted, x: Any, rows: int) -> None:
         self.model_ = model
-        self.posterior_ = jax.tree.map(np.asarray, fitted.posterior)
+        self.variational_ = jax.tree.map(np.asarray, fitted.posterior)
         self.history_ = fitted.history
         self.n_iter_ = int(fitted.history[-1, 0]) if len(fitted.history) else 0
         key = seed_words(self._seed_, _PREDICTION_STREAM)
@@ -186,7 +186,7 @@ class ResNet(BaseEstimator):
             # A few sizes only: one program serves many.
             padded = np.zeros((_padded(len(block)), block.shape[1]), np.float32)
             padded[: len(block)] = block
-            outputs = draws(self.posterior_, padded, key)
+            outputs = draws(self.variational_, padded, key)
             blocks.append(np.asarray(outputs)[:, : len(block)])
         return np.concatenate(blocks, axis=1).astype(np.float64)
 
@@ -198,10 +198,18 @@ class ResNet(BaseEstimator):
         rowwise = predictor(network, samples, many=False)
         return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
-    def layer_report(self) -> LayerReport:
+    def summary(self) -> LayerReport:
         """Which hidden layers are alive: a table (`print` it) and a picture (`.plot()`)."""
         check_is_fitted(self)
-        return LayerReport(self.layers_)
+        return LayerReport(self.layers_, self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        prior = self.scale_prior if isinstance(self.scale_prior, str) else repr(self.scale_prior)
+        log_likelihood = self.history_[-1, 1]
+        return (
+            f"prior of the layer scales: {prior}",
+            f"{self.n_iter_} epochs; expected log likelihood {log_likelihood:.4g} per row at the end",
+        )
 
     # Saving.
 
@@ -224,7 +232,7 @@ class ResNet(BaseEstimator):
             "features.scale": self.features_.scale,
             "history": self.history_,
         }
-        for number, leaf in enumerate(jax.tree.leaves(self.posterior_)):
+        for number, leaf in enumerate(jax.tree.leaves(self.variational_)):
             arrays[f"posterior.{number}"] = np.asarray(leaf)
         arrays |= {f"layers.{name}": values for name, values in self.layers_._asdict().items()}
         settings = {name: getattr(self, name) for name in _SETTINGS}
@@ -258,13 +266,13 @@ class ResNet(BaseEstimator):
             settings["normalize"],
         )
         # The prior has done its work: predictions need the network and the noise alone.
-        model.model_ = Model(network, (as_scale_prior("fixed"),), None, values["precision"])
+        model.model_ = Model(network, (as_layer_prior("fixed"),), None, values["precision"])
         like = start(jax.random.key(0), network)
         leaves = [
             arrays[f"posterior.{n}"].reshape(leaf.shape)
             for n, leaf in enumerate(jax.tree.leaves(like))
         ]
-        model.posterior_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
+        model.variational_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
         model.layers_ = LayerFigures(
             *(cast("Array", arrays[f"layers.{n}"]) for n in LayerFigures._fields)
         )
@@ -277,7 +285,7 @@ class ResNet(BaseEstimator):
         """What a subclass saved of its own."""
 
     def _noise_precision(self) -> float:
-        posterior = Posterior(*self.posterior_)
+        posterior = Posterior(*self.variational_)
         return float(np.exp(np.asarray(log_precision(self.model_, posterior), np.float64)))
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from predcp.resnet import _checkpoint
+from predcp._support.checkpoint import Checkpoint
+from predcp.resnet._fingerprint import fingerprint
 from predcp.resnet._objective import Model, Objective, log_precision, observed
 from predcp.resnet._posterior import Posterior
 from predcp.resnet._predictive import predictor
@@ -70,9 +71,9 @@ def fit(
     (prior,) = model.priors
     state = program.start(seed_words(seed), jnp.float32(math.log(prior.start)))
     best, history, waited = state.posterior, np.zeros((0, 5)), 0
-    name = ""
+    saved = None
     if checkpoint is not None:
-        name = _checkpoint.fingerprint(
+        name = fingerprint(
             (model,),
             (optimiser,),
             data,
@@ -82,10 +83,11 @@ def fit(
             seed,
             () if stopping is None else (stopping.x, stopping.y, stopping.patience),
         )
-        found = _checkpoint.read(checkpoint, name, (state, best, history))
+        saved = Checkpoint(checkpoint, {"fit": name})
+        found = saved.load((state, best))
         if found is not None:
-            (state, best, history), notes = found
-            history, waited = np.asarray(history), int(notes["waited"])
+            (state, best), notes, kept = found
+            history, waited = kept["looks"], int(notes["waited"])
     # A donated state must not share its arrays with what is kept.
     best = jax.tree.map(jnp.copy, best)
     every = max(1, epochs // _LOOKS)
@@ -99,8 +101,8 @@ def fit(
             waited += 1
         history = np.vstack([history, row])
         _require_finite(state)
-        if checkpoint is not None:
-            _checkpoint.write(checkpoint, name, (state, best, history), {"waited": waited})
+        if saved is not None:
+            saved.save((state, best), {"waited": waited}, {"looks": history})
         if report is not None:
             report(int(state.epoch), epochs)
     return Fitted(best, history)

@@ -18,8 +18,10 @@ class ResNetRegressor(RegressorMixin, ResNet):
     Columns and the target are standardised inside.
 
     **Arguments**
-    - `scale_prior`: of the hidden layers' scales: `predcp`, `ecp`, `inverse-gamma`, `half-cauchy`,
-      `horseshoe`, `fixed` (or `fixed-0.1`), or an object, see `predcp.resnet.as_scale_prior`.
+    - `scale_prior`: of the hidden layers' scales: `PredCPLayers(pi)`, `ECPLayers(pi)`,
+      `InverseGammaLayers()`, `HalfCauchyLayers()`, `HorseshoeLayers()`, `FixedLayers(tau)`, a prior on a
+      divergence (for `PredCPLayers` with it), or a name: `predcp`, `ecp`, `inverse-gamma`,
+      `half-cauchy`, `horseshoe`, `fixed`, `fixed-0.1`.
     - `depth`, `width`: hidden layers (all but the first have a scale) and units of each.
     - `ard`: row scales, so that inputs and units can be switched off too.
     - `residual`: False for a plain network; `normalize`: "layer" for deep ones.
@@ -35,7 +37,8 @@ class ResNetRegressor(RegressorMixin, ResNet):
     - `random_state`: the same number, the same answer; `progress`: None, True for a bar, or a function
       of (done, total).
 
-    After `fit`: `posterior_`, `history_`, `layers_`, `n_iter_` (epochs done), `layer_report()`.
+    After `fit`: `variational_` (means and variances of the weights, see `Posterior`), `history_`,
+    `layers_`, `n_iter_` (epochs done), and `summary()`.
     """
 
     def __init__(

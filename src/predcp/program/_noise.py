@@ -1,0 +1,95 @@
+"""Latent sites as fixed, differentiable functions of noise: the non-centred form of any program."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import ndtr
+from jaxtyping import Array
+from numpyro.distributions.distribution import ExpandedDistribution, Independent
+
+from predcp._numerics.normal_noise import normal_noise
+
+# Multivariate families given by a location and a triangular factor.
+_TRIANGULAR = (dist.MultivariateNormal,)
+_WRAPPERS = (Independent, ExpandedDistribution, dist.MaskedDistribution)
+
+
+def unwrapped(distribution: Any) -> Any:
+    """The distribution inside `Independent`, `ExpandedDistribution` and `MaskedDistribution`."""
+    while isinstance(distribution, _WRAPPERS):
+        distribution = distribution.base_dist
+    return distribution
+
+
+def _has_quantiles(distribution: Any) -> bool:
+    """Whether one number of noise gives one value by the quantile function."""
+    if distribution.event_shape or type(distribution).icdf is dist.Distribution.icdf:
+        return False
+    if isinstance(distribution, dist.TransformedDistribution):
+        return _has_quantiles(unwrapped(distribution.base_dist))
+    return True
+
+
+def noise_shape(distribution: Any) -> tuple[int, ...] | None:
+    """Shape of the standard normal noise of one draw; None where a random key is needed."""
+    inner = unwrapped(distribution)
+    if isinstance(inner, _TRIANGULAR) or _has_quantiles(inner):
+        return tuple(distribution.shape())
+    return None
+
+
+def can_be_drawn(distribution: Any) -> bool:
+    """Whether draws are a differentiable function of noise and of the parameters."""
+    if noise_shape(distribution) is not None:
+        return True
+    try:
+        return bool(distribution.has_rsample)
+    except (AttributeError, NotImplementedError):
+        return False
+
+
+def drawn(distribution: Any, noise: Array) -> Array:
+    """The draw that belongs to this noise: a quantile, or a location plus a factor times noise."""
+    inner = unwrapped(distribution)
+    if isinstance(inner, dist.Normal):
+        return inner.loc + inner.scale * noise
+    if isinstance(inner, _TRIANGULAR):
+        return inner.loc + jnp.squeeze(inner.scale_tril @ noise[..., None], -1)
+    if _has_quantiles(inner):
+        return inner.icdf(ndtr(noise))
+    return distribution.rsample(jax.random.wrap_key_data(noise))
+
+
+def collapsed(distribution: Any, noise: Array) -> Array:
+    """The draw where the spread of the distribution is zero."""
+    inner = unwrapped(distribution)
+    if isinstance(inner, _TRIANGULAR):
+        # The factor of a zero covariance is not a number; its product with noise is zero.
+        return jnp.broadcast_to(inner.loc, jnp.shape(noise))
+    return drawn(distribution, noise)
+
+
+def make_noise(
+    key: Array,
+    count: int,
+    shapes: dict[str, tuple[int, ...] | None],
+    method: str,
+    dtypes: dict[str, Any],
+) -> dict[str, Array]:
+    """Noise of each site with a leading axis of `count` draws.
+
+    **Arguments**: `shapes` of one draw by site, None for a site that needs a key; `method`, as in
+    `normal_noise`; `dtypes` by site.
+    """
+    key_normal, key_sites = jax.random.split(key)
+    normal = {name: shape for name, shape in shapes.items() if shape is not None}
+    like = {name: jax.ShapeDtypeStruct(shape, dtypes[name]) for name, shape in normal.items()}
+    noise: dict[str, Array] = {}
+    if like:
+        noise.update(normal_noise(key_normal, count, like, method))
+    for index, name in enumerate(sorted(set(shapes) - set(normal))):
+        keys = jax.random.split(jax.random.fold_in(key_sites, index), count)
+        noise[name] = jax.random.key_data(keys)
+    return noise
