@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: validation, fitting, prediction, saving."""
+"""Base of the regressor and the classifier: validation, fitting, prediction, saving."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ResNet(BaseEstimator):
         raise NotImplementedError
 
     def _outputs(self) -> int:
-        """How many numbers the network puts out."""
+        """Number of outputs of the network."""
         raise NotImplementedError
 
     @property
@@ -157,7 +157,7 @@ class ResNet(BaseEstimator):
     def _set_aside(
         self, x: np.ndarray, y: np.ndarray, seed: int
     ) -> tuple[np.ndarray, Stopping | None]:
-        """Rows to train on, and those that say when to stop."""
+        """Rows to train on, and rows for early stopping."""
         fraction = float(self.validation_fraction)
         if not 0.0 <= fraction < 1.0:
             raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
@@ -183,7 +183,7 @@ class ResNet(BaseEstimator):
         blocks = []
         for first in range(0, len(scores), _MOST_ROWS):
             block = scores[first : first + _MOST_ROWS]
-            # A few sizes only: one program serves many.
+            # Padded to a few sizes, so that few programs are compiled.
             padded = np.zeros((_padded(len(block)), block.shape[1]), np.float32)
             padded[: len(block)] = block
             outputs = draws(self.variational_, padded, key)
@@ -194,7 +194,7 @@ class ResNet(BaseEstimator):
         network = self.model_.network
         if not self._flips_:
             return function_draws(network, samples)
-        # The public code's noise is part of what it fits: its draws differ from row to row.
+        # The public code fits with noise that differs from row to row: predict with the same.
         rowwise = predictor(network, samples, many=False)
         return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
