@@ -17,7 +17,11 @@ from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluations
 from predcp.fewshot._fit import Fit, fit_runs
-from predcp.fewshot._module_priors import ModuleScalePrior, as_module_prior
+from predcp.fewshot._module_priors import (
+    ModuleScalePrior,
+    as_module_prior,
+    module_prior_from_config,
+)
 from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
 from predcp.fewshot._objective import Meta
 from predcp.fewshot._progress import progress_bar
@@ -194,7 +198,7 @@ class FewShotClassifier(BaseEstimator):
         config = {
             "network": self.network_.to_config(),
             "settings": self.settings_.to_config(),
-            "prior": as_module_prior(self.prior).name,
+            "prior": as_module_prior(self.prior).to_config(),
             "decay": self.decay_,
             "example_shape": list(self.example_shape_),
             "iteration": self.iteration_,
@@ -213,7 +217,10 @@ class FewShotClassifier(BaseEstimator):
         arrays, config = saved.arrays, saved.config
         network = network_from_config(config["network"])
         settings = Settings(**config["settings"])
-        model = cls(network=network, prior=config["prior"], random_state=config["random_state"])
+        # A named prior stays a name, as the user gave it.
+        prior = config["prior"]
+        prior = prior if isinstance(prior, str) else module_prior_from_config(prior)
+        model = cls(network=network, prior=prior, random_state=config["random_state"])
         for name in Settings.names():
             if hasattr(model, name):
                 setattr(model, name, getattr(settings, name))

@@ -41,8 +41,8 @@ class Pool(eqx.Module):
     ) -> "Pool":
         """A pool of labelled examples.
 
-        **Arguments**: `examples` `(count, ...)`, `labels` `(count,)`; `mean` and `deviation` of each channel
-        to standardise by, None for the examples' own.
+        **Arguments**: `examples` `(count, ...)`, `labels` `(count,)`; `mean` and `deviation` of each
+        channel to standardise by, None for the examples' own.
         """
         values, marks = np.asarray(examples), np.asarray(labels)
         if values.ndim < 2 or not len(values):
