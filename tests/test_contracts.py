@@ -41,7 +41,9 @@ def private_imports(path: Path) -> list[str]:
 
 
 def test_no_room_imports_another_rooms_private_files():
-    broken = {str(path.relative_to(SOURCE)): found for path in FILES if (found := private_imports(path))}
+    broken = {
+        str(path.relative_to(SOURCE)): found for path in FILES if (found := private_imports(path))
+    }
     assert not broken
 
 
