@@ -10,7 +10,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # Files of these rooms are public to the library, though the rooms are private to users.
 OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
-CORE = ("_divergence_priors", "_divergences", "_maps", "_numerics")
+CORE = ("_divergence_priors", "_divergences", "_maps")
 CORE_FILES = ("_prior.py", "_diagnose.py", "_summaries.py", "plot.py")
 MOST_CORE_LINES = 6000
 

@@ -167,8 +167,8 @@ def test_a_checkpoint_of_another_fit_is_refused(network, settings, train_pool, t
     with pytest.raises(CheckpointError, match=r"another fit \(it differs in settings\)"):
         other = replace(settings, inner_rate=0.02)
         fit_runs(network, other, run, train_pool, checkpoint=tmp_path / "fit")
-    saved = load_model(tmp_path / "fit", "fewshot-checkpoint")
-    arrays = {**saved.arrays, "leaf0000": saved.arrays["leaf0000"][..., :-1]}
+    saved = load_model(tmp_path / "fit", "checkpoint")
+    arrays = {**saved.arrays, "state/0000": saved.arrays["state/0000"][..., :-1]}
     save_model(tmp_path / "fit", replace(saved, arrays=arrays))
     with pytest.raises(CheckpointError, match="holds other arrays"):
         fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -92,7 +92,7 @@ class FewShotClassifier(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None) -> "FewShotClassifier":
         """Learn from tasks of the classes in `y`.
 
         **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a

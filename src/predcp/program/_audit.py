@@ -13,6 +13,7 @@ from jaxtyping import Array
 from predcp._divergences import Divergence, kl
 from predcp.program._complexity import program_map
 from predcp.program._noise import unwrapped
+from predcp.program._picture import draw_audit
 from predcp.program._responses import RESPONSES, response_sizes
 from predcp.program._run import run
 from predcp.program._structure import ProgramStructure
@@ -134,6 +135,10 @@ class Audit:
             row |= {f"{name} 50%": values[1] for name, values in each.responses.items()}
             rows.append(row)
         return pd.DataFrame(rows).set_index("scale")
+
+    def plot(self) -> Any:
+        """A matplotlib figure: where each prior puts the predictions."""
+        return draw_audit(self)
 
     def __str__(self) -> str:
         return f"{_table(self.scales)}\n\n{self.words}"
@@ -259,7 +264,11 @@ def _audit_scale(
         moved=sites.moved,
         rest=sites.rest,
         predicted=sites.predicted,
-        draws={"tau": tau, "log_kappa": log_kappa},
+        draws={
+            "tau": tau,
+            "log_kappa": log_kappa,
+            **{n: np.asarray(v, np.float64) for n, v in responses.items()},
+        },
     )
 
 
