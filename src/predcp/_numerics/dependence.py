@@ -100,10 +100,55 @@ def _apply(equation: Any, origins: list[Origin]) -> list[Origin]:
             if parameters.get(key) is not None
         )
         return _follow(getattr(inner, "jaxpr", inner), origins)
+    if name == "scan":
+        return _scan(parameters, origins)
+    if name == "while":
+        return _while(parameters, origins)
+    if name == "cond":
+        # The first operand says which branch is taken.
+        branches = [_follow(branch.jaxpr, origins[1:]) for branch in parameters["branches"]]
+        results = [_either(*each) for each in zip(*branches)]
+        return [Origin(each.labels | origins[0].labels, each.zero) for each in results]
     if origins and _is_zero(name, parameters, origins):
         return [_ZERO] * len(equation.outvars)
     union = Origin(frozenset().union(*(origin.labels for origin in origins)))
     return [union] * len(equation.outvars)
+
+
+def _either(*origins: Origin) -> Origin:
+    """What is known of a value that may be any of these."""
+    labels = frozenset().union(*(origin.labels for origin in origins))
+    return Origin(labels, all(origin.zero for origin in origins))
+
+
+def _scan(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
+    constants, count = parameters["num_consts"], parameters["num_carry"]
+    fixed, sequences = origins[:constants], origins[constants + count :]
+    carry = origins[constants : constants + count]
+    while True:
+        results = _follow(parameters["jaxpr"].jaxpr, [*fixed, *carry, *sequences])
+        # What a step depends on only grows, so this ends.
+        after = [_either(old, new) for old, new in zip(carry, results)]
+        if after == carry:
+            return [*carry, *results[count:]]
+        carry = after
+
+
+def _while(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
+    tests, constants = parameters["cond_nconsts"], parameters["body_nconsts"]
+    asked, fixed = origins[:tests], origins[tests : tests + constants]
+    carry = origins[tests + constants :]
+    while True:
+        (stop,) = _follow(parameters["cond_jaxpr"].jaxpr, [*asked, *carry])
+        results = _follow(parameters["body_jaxpr"].jaxpr, [*fixed, *carry])
+        # How often the loop runs depends on what its test depends on.
+        after = [
+            _either(old, Origin(new.labels | stop.labels, new.zero))
+            for old, new in zip(carry, results)
+        ]
+        if after == carry:
+            return carry
+        carry = after
 
 
 def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bool:

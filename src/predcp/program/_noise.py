@@ -62,6 +62,15 @@ def drawn(distribution: Any, noise: Array) -> Array:
     return distribution.rsample(jax.random.wrap_key_data(noise))
 
 
+def at_step(noise: Array, step: Array | None) -> Array:
+    """The noise of one step of a scan."""
+    if step is None:
+        return noise
+    if jnp.issubdtype(noise.dtype, jnp.floating):
+        return noise[step]
+    return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(noise), step))
+
+
 def collapsed(distribution: Any, noise: Array) -> Array:
     """The draw where the spread of the distribution is zero."""
     inner = unwrapped(distribution)
