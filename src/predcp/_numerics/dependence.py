@@ -24,14 +24,14 @@ _CONSTANT = Origin()
 _ZERO = Origin(zero=True)
 
 _PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
-_SUMS = {"add", "sub", "add_any", "concatenate", "pad", "max", "min"}
+_SUMS = {"add", "sub", "add_any", "concatenate", "pad", "max", "min", "stack"}
 # Functions with f(0) = 0 of their first operand; the others are indices or sizes.
 _FIXING_ZERO = {
     "abs", "asin", "asinh", "atan", "atanh", "broadcast_in_dim", "cbrt", "cholesky", "convert_element_type",
     "copy", "copy_p", "cumsum", "div", "dynamic_slice", "erf", "expand_dims", "expm1", "gather",
     "imag", "log1p", "neg", "real", "reduce_max", "reduce_min", "reduce_sum", "reshape", "rev",
     "sign", "sin", "sinh", "slice", "sort", "split", "sqrt", "square", "squeeze",
-    "stop_gradient", "tan", "tanh", "transpose",
+    "stop_gradient", "tan", "tanh", "tile", "transpose", "unstack",
 }  # fmt: skip
 _NESTED = {
     "pjit",
@@ -162,6 +162,8 @@ def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bo
         return all(origin.zero for origin in origins[1:])
     if name in _FIXING_ZERO:
         return origins[0].zero
+    if name == "triangular_solve":
+        return origins[1].zero
     if name == "integer_pow":
         return origins[0].zero and parameters["y"] > 0
     return False
