@@ -103,7 +103,7 @@ class PredictiveComplexity(ScalarComplexity):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.check()
-        found = abstract_members(self.likelihood, self._first_origin(), self.x)
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded

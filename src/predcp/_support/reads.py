@@ -206,10 +206,12 @@ def _has_fields(value: Any) -> bool:
 
 
 def reads(*things: Any) -> tuple[Any, ...]:
-    """A hashable list of what the functions inside some objects read now."""
+    """A hashable list of what some functions, or the functions inside some objects, read now."""
     walk = _Walk()
     for thing in things:
         if _has_fields(thing):
             for function in _functions(thing):
                 walk.visit(function, ("rules_added",))
+        elif callable(thing):
+            walk.visit(thing)
     return tuple(walk.found)
