@@ -36,6 +36,8 @@ def with_complexity(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
 ) -> Callable[..., Any]:
     """The same program, with complexity priors in place of the priors of some scales.
 
@@ -55,6 +57,8 @@ def with_complexity(
     - `observed`: sites to predict although the program has no data for them.
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     """
     if not callable(model):
         raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
@@ -69,6 +73,8 @@ def with_complexity(
         "key": jax.random.key(0) if key is None else key,
         "method": method,
         "divergence": divergence,
+        "per": per,
+        "weights": weights,
     }
     swap = _Swap(model, dict(priors), rest, tuple(observed), options)
 
