@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import predcp
-from predcp.linear import Evidence, Nuts, Predictive, Target, logistic_regression
+from predcp.linear import ECP, Nuts, PredCP, Target, logistic_regression
 
 SIMULATIONS, ROWS, COLUMNS = 40, 8, 2
 DRAWS, THIN = 250, 5
@@ -24,8 +24,8 @@ def kept(sites, x, y):
 @pytest.mark.parametrize(
     "prior",
     [
-        pytest.param(Evidence(predcp.Exponential(mean=0.5)), marks=pytest.mark.long),
-        Predictive(predcp.Exponential(mean=0.2), draws=4),
+        pytest.param(ECP(predcp.Exponential(mean=0.5)), marks=pytest.mark.long),
+        PredCP(predcp.Exponential(mean=0.2), noise_draws=4),
     ],
     ids=["ecp", "predcp"],
 )

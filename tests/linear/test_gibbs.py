@@ -12,11 +12,11 @@ from scipy import stats
 import predcp
 from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import (
-    Evidence,
+    ECP,
     Gibbs,
-    HalfCauchyScale,
+    Horseshoe,
     Nuts,
-    Predictive,
+    PredCP,
     Ridge,
     Target,
     linear_regression,
@@ -213,12 +213,12 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 @pytest.mark.parametrize(
     ("prior", "design", "intercept", "lattice"),
     [
-        (Evidence(PI), MANY_COLUMNS, True, 0),
-        (Predictive(PI), MANY_COLUMNS, False, 0),
-        (Predictive(PI), MANY_COLUMNS, False, 32),
-        (Evidence(PI), MANY_ROWS, False, 32),
-        (Predictive(PI), MANY_ROWS, True, 0),
-        (HalfCauchyScale(), MANY_ROWS, True, 32),
+        (ECP(PI), MANY_COLUMNS, True, 0),
+        (PredCP(PI), MANY_COLUMNS, False, 0),
+        (PredCP(PI), MANY_COLUMNS, False, 32),
+        (ECP(PI), MANY_ROWS, False, 32),
+        (PredCP(PI), MANY_ROWS, True, 0),
+        (Horseshoe(), MANY_ROWS, True, 32),
     ],
     ids=[
         "ecp-columns",
@@ -240,7 +240,7 @@ RESPONSES = jnp.asarray(RANDOM.normal(size=12))
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("prior", "lattice"), [(Evidence(PI), 0), (Predictive(PI), 32)], ids=["ecp", "predcp-lattice"]
+    ("prior", "lattice"), [(ECP(PI), 0), (PredCP(PI), 32)], ids=["ecp", "predcp-lattice"]
 )
 def test_linear_posteriors_are_those_of_nuts(prior, lattice):
     options = {"prior": prior, "intercept": True}
@@ -253,17 +253,17 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
 @pytest.mark.parametrize(
     ("model", "prior", "design", "lattice"),
     [
-        (logistic_regression, Evidence(predcp.Exponential(mean=0.5)), MANY_COLUMNS, 0),
+        (logistic_regression, ECP(predcp.Exponential(mean=0.5)), MANY_COLUMNS, 0),
         pytest.param(
             logistic_regression,
-            Predictive(PI, draws=4),
+            PredCP(PI, noise_draws=4),
             MANY_ROWS[:6],
             0,
             marks=pytest.mark.long,
         ),
         pytest.param(
             linear_regression,
-            Evidence(predcp.Exponential(mean=0.5)),
+            ECP(predcp.Exponential(mean=0.5)),
             MANY_COLUMNS,
             32,
             marks=pytest.mark.long,
@@ -323,7 +323,7 @@ def weighted(x, y, weights, prior, intercept):
     [
         (lambda: (logistic_regression, (MANY_ROWS, CLASSES), Ridge()), "half-Cauchy local scales"),
         (
-            lambda: (weighted, (MANY_ROWS, CLASSES, jnp.ones(12)), HalfCauchyScale()),
+            lambda: (weighted, (MANY_ROWS, CLASSES, jnp.ones(12)), Horseshoe()),
             "no sample weights",
         ),
     ],
