@@ -250,57 +250,6 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
     compared(target, means, lattice)
 
 
-@pytest.mark.parametrize(
-    ("model", "prior", "design", "lattice"),
-    [
-        (logistic_regression, ECP(predcp.Exponential(mean=0.5)), MANY_COLUMNS, 0),
-        pytest.param(
-            logistic_regression,
-            PredCP(PI, noise_draws=4),
-            MANY_ROWS[:6],
-            0,
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            linear_regression,
-            ECP(predcp.Exponential(mean=0.5)),
-            MANY_COLUMNS,
-            32,
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=["logistic-ecp", "logistic-predcp", "linear-ecp-lattice"],
-)
-def test_ranks_are_uniform(model, prior, design, lattice):
-    """Simulation-based calibration: a parameter of the prior is as good as any of the posterior."""
-    options = {"prior": prior, "intercept": True}
-    simulations, draws, thin = 40, 160, 4
-
-    @jax.jit
-    @jax.vmap
-    def simulated(key):
-        seeded = numpyro.handlers.seed(model, key)
-        trace = numpyro.handlers.trace(seeded).get_trace(design, **options)
-        sites = {name: site["value"] for name, site in trace.items()}
-        return sites["y"], ranked(sites, design, None)
-
-    def ranked(sites, x, y):
-        beta = sites["beta"]
-        return {"log_tau": sites["log_tau"], "beta": beta[0], "total": jnp.sum(jnp.abs(x @ beta))}
-
-    y, truth = simulated(jax.random.split(jax.random.key(11), simulations))
-    designs = jnp.broadcast_to(design, (simulations, *design.shape))
-    target = Target(model, (designs, y), options, simulations, ranked)
-    fits = Gibbs(chains=1, warmup=60, draws=draws, chunk=220, lattice=lattice).sample(target)
-    for name, true in truth.items():
-        ranks = [
-            int(np.sum(fit.values[name][0, ::thin] < float(value)))
-            for fit, value in zip(fits, np.asarray(true))
-        ]
-        counts, _ = np.histogram(ranks, bins=5, range=(0, draws // thin + 1))
-        assert stats.chisquare(counts).pvalue > 1e-3, (name, counts)
-
-
 @pytest.mark.parametrize("columns", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_estimators_take_it_by_name_or_as_an_object(columns):
     from predcp.linear import LinearRegression
