@@ -16,7 +16,7 @@ class Bar(Protocol):
 
 
 @contextlib.contextmanager
-def shown(progress: Any, words: str) -> Iterator[Progress | None]:
+def progress_bar(progress: Any, words: str) -> Iterator[Progress | None]:
     """The function that a sampler reports to.
 
     **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
@@ -64,10 +64,10 @@ def bar(words: str) -> Iterator[Bar]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as shown_bar:
-        task = shown_bar.add_task(words, total=None)
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task(words, total=None)
 
         def report(done: int, total: int, words: str | None = None) -> None:
-            shown_bar.update(task, completed=done, total=total, description=words)
+            drawn.update(task, completed=done, total=total, description=words)
 
         yield report
