@@ -26,7 +26,6 @@ from predcp.linear import (
     Gibbs,
     GivenFunction,
     HalfCauchyScale,
-    Hmc,
     LogisticPredictive,
     Nuts,
     Target,
@@ -63,7 +62,6 @@ def _shared(settings: Settings) -> dict[str, Any]:
 SAMPLERS: dict[str, Callable[[Settings], Inference]] = {
     # Tunes nothing: its own warm-up, which only forgets the start.
     "gibbs": lambda s: Gibbs(**{**_shared(s), "warmup": min(Gibbs.warmup, s.warmup)}),
-    "hmc": lambda s: Hmc(**_shared(s), target_acceptance=s.target_acceptance),
     "nuts": lambda s: Nuts(**_shared(s), target_acceptance=s.target_acceptance, max_depth=s.depth),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import predcp
-from predcp.linear import Evidence, Hmc, Predictive, Target, logistic_regression
+from predcp.linear import Evidence, Nuts, Predictive, Target, logistic_regression
 
 SIMULATIONS, ROWS, COLUMNS = 40, 8, 2
 DRAWS, THIN = 250, 5
@@ -43,7 +43,7 @@ def test_ranks_are_uniform(prior):
     y, truth = simulated(jax.random.split(jax.random.key(11), SIMULATIONS))
     designs = jnp.broadcast_to(DESIGN, (SIMULATIONS, *DESIGN.shape))
     target = Target(logistic_regression, (designs, y), options, SIMULATIONS, kept)
-    sampler = Hmc(chains=1, warmup=250, draws=DRAWS, exchanges=2, max_steps=16)
+    sampler = Nuts(chains=1, warmup=250, draws=DRAWS, max_depth=4)
     fits = sampler.sample(target)
     for name, true in truth.items():
         ranks = [

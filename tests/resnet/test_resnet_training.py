@@ -162,7 +162,7 @@ def test_one_gradient_step_of_tau_is_that_of_its_log_posterior():
     posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
     scales = expectation_step(description, posterior, objective)
     hidden = flipout(NETWORK, posterior, batch.x, description.samples, key).hidden
-    rows = np.exp(np.asarray(NETWORK.by_layer(scales.body)))[0]
+    rows = jnp.exp(NETWORK.by_layer(scales.body))[0]
     moments = np.asarray(posterior.mean.body**2 + jax.nn.softplus(posterior.spread.body))[2:]
     head = posterior.mean.head
     second = branch_moments(hidden, rows, head, jax.nn.softplus(posterior.spread.head)).second()

@@ -1,11 +1,12 @@
 """Show how far a fit is."""
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
-# Told how many of how many pieces of work are done; more may be added as they end.
-Progress = Callable[[int, int], None]
+# Called with how many of how many pieces of work are done; the total may grow.
+Progress = Callable[..., None]
 
 
 class Bar(Protocol):
@@ -19,7 +20,8 @@ def shown(progress: Any, words: str) -> Iterator[Progress | None]:
     """The function that a sampler reports to.
 
     **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
-    function of the steps done and their total.
+    function of the steps done, their total and, if it takes three arguments, words for what is
+    being done (`compiling`, `sampling`; None for no change).
     """
     if progress is None or progress is False:
         yield None
@@ -31,7 +33,21 @@ def shown(progress: Any, words: str) -> Iterator[Progress | None]:
             raise ValueError(
                 f"progress must be None, True or a function of (done, total), got {progress!r}"
             )
-        yield cast(Progress, progress)
+        yield as_report(progress)
+
+
+def as_report(progress: Progress | None) -> Bar:
+    """A function `report(done, total, words)` of any function of progress, or of None.
+
+    A function of two arguments never hears the words; one of three does.
+    """
+    if progress is None:
+        return lambda done, total, words=None: None
+    try:
+        inspect.signature(progress).bind(0, 1, "words")
+    except TypeError:
+        return lambda done, total, words=None: progress(done, total)
+    return cast(Bar, progress)
 
 
 @contextlib.contextmanager

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._draws import Draws
 from predcp.linear._gibbs import Gibbs
-from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
+from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
     CoefficientPrior,
@@ -40,7 +40,6 @@ __all__ = [
     "GivenFunction",
     "GivenScale",
     "HalfCauchyScale",
-    "Hmc",
     "Horseshoe",
     "Laplace",
     "LinearRegression",

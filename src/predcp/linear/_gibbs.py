@@ -10,7 +10,7 @@ from jaxtyping import Array
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
 from predcp.linear._gibbs_sweep import Sweep
-from predcp.linear._layout import Program
+from predcp.linear._layout import Program, repeated
 from predcp.linear._target import Target
 
 # Points at once that a GPU looks at in hardly more time than at one.
@@ -59,12 +59,12 @@ class Gibbs(ChainSampler):
         def start(key: Array, *data: Any) -> GibbsState:
             return model.start(key, data)
 
-        def advance(state: GibbsState, *data: Any):
-            # One column has none to hand over to.
+        def advance(state: GibbsState, steps: Array, *data: Any):
+            # With one column there is nothing to hand over to.
             handovers = self.handovers if data[0].shape[1] > 1 else 0
-            sweep = Sweep(model, data, data[0].T, handovers, self.paths, lattice)
+            sweep = Sweep.of(model, data, handovers, self.paths, lattice)
 
-            def one(state: GibbsState, _: None):
+            def one(state: GibbsState):
                 state, figures = sweep(state)
                 statistics = {
                     "n_steps": jnp.ones((), jnp.int32),
@@ -73,6 +73,6 @@ class Gibbs(ChainSampler):
                 }
                 return state, (target.kept_sites(model.sites(state), *data), statistics)
 
-            return jax.lax.scan(one, state, length=self.chunk)
+            return repeated(one, state, steps, self.chunk)
 
         return Program(start, advance)

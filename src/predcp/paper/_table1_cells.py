@@ -73,9 +73,7 @@ def _sample(cell: Cell, splits: Sequence[Split], context: Context) -> list[Draws
         None if single else len(data),
         _keep,
     )
-    context.report(0, 0, "compiling")
-    words = "fits" if cell.inference.startswith("vi") else "chunks of draws"
-    return method.sample(target, lambda done, total: context.report(done, total, words))
+    return method.sample(target, context.report)
 
 
 def _is_double(cell: Cell) -> bool:
