@@ -191,9 +191,7 @@ def audit(
     audited = []
     for name in names:
         for index in np.ndindex(structure.sites[name].shape):
-            audited.append(
-                _audit_scale(structure, name, index, values, drawn, observed, options)
-            )
+            audited.append(_audit_scale(structure, name, index, values, drawn, observed, options))
     return Audit(tuple(audited), predictive)
 
 

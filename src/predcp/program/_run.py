@@ -99,9 +99,7 @@ Draw = Callable[[str, Any, Any], Any]
 class Values(Messenger):
     """Give sites their values: from a mapping, or for latent sites from a function."""
 
-    def __init__(
-        self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None
-    ):
+    def __init__(self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None):
         self.values, self.draw = values, draw
         super().__init__(fn)
 
