@@ -31,6 +31,16 @@ def _coordinates(student: dist.StudentT) -> Coordinates:
     return {"loc": loc, "log_scale": log_scale, "df": df}
 
 
+@register_family(dist.StudentT, dist.Cauchy, dist.HalfCauchy)
+def _cauchy_coordinates(cauchy: dist.Cauchy | dist.HalfCauchy) -> Coordinates:
+    """Of one degree of freedom; the sign, which a half has lost, would tell nothing of the scale."""
+    loc, log_scale = jnp.broadcast_arrays(
+        jnp.asarray(getattr(cauchy, "loc", 0.0)), jnp.log(jnp.asarray(cauchy.scale))
+    )
+    return {"loc": loc.astype(log_scale.dtype), "log_scale": log_scale,
+            "df": jnp.ones_like(log_scale)}  # fmt: skip
+
+
 def _mean_log(df: Array, log_unit: Array, shift: Array, scale: Array) -> Array:
     """`E log(1 + Y^2 / df)` for `Y / sqrt(df) = e^log_unit (shift + scale z / sqrt(df))`.
 
@@ -77,5 +87,6 @@ for _divergence, _reverse in ((kl, False), (reverse_kl, True)):
             lambda reference, d, reverse=_reverse: _formula(reference, d, reverse),
             moving=("loc", "log_scale"),
             bounded=False,
+            fixed=("df",),
         ),
     )

@@ -149,6 +149,11 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _Known(log=log_softplus(first.excess))
     if name == "sub" and _is_one(arguments[0]):
         return _Known(log=found[1].rest, rest=found[1].log)
+    if name == "sub" and _is_one(arguments[1]) and first.excess is not None:
+        return _Known(log=first.excess)
+    if name == "div" and _is_one(arguments[0]) and found[1].rest is not None:
+        # 1 / v - 1 = (1 - v) / v
+        return _Known(log=-found[1].log, excess=found[1].rest - found[1].log)
     if name == "sub" and found[1].negated is not None:
         return _sum(arguments, [first.log, found[1].negated.log], result)
     if name in ("add", "add_any"):
@@ -159,7 +164,7 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _guarded(name, arguments, found)
     if name in _RESHAPING:
         moved = [None if log is None else _apply(equation, [log, *arguments[1:]])[0]
-                 for log in (first.log, first.rest)]  # fmt: skip
+                 for log in (first.log, first.rest, first.excess)]  # fmt: skip
         return _Known(*moved) if any(log is not None for log in moved) else _NOTHING
     if all(log is None for log in logs):
         return _NOTHING

@@ -92,21 +92,25 @@ def is_float_array(leaf: Any) -> bool:
     return is_traced(leaf) or (is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
+# From the name of a site, its distribution and, inside a scan, the step, to a value or None.
+Draw = Callable[[str, Any, Any], Any]
+
+
 class Values(Messenger):
-    """Give sites their values: a mapping, or for latent sites a function of name and distribution."""
+    """Give sites their values: from a mapping, or for latent sites from a function."""
 
     def __init__(
-        self,
-        fn: Callable[..., Any],
-        values: Mapping[str, Any],
-        draw: Callable[[str, Any], Any] | None = None,
+        self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None
     ):
         self.values, self.draw = values, draw
         super().__init__(fn)
 
     def process_message(self, msg: dict[str, Any]) -> None:
         if msg["type"] == "control_flow":
-            msg["kwargs"]["substitute_stack"].append(("substitute", dict(self.values)))
+            stack = msg["kwargs"]["substitute_stack"]
+            stack.append(("substitute", dict(self.values)))
+            if self.draw is not None:
+                stack.append(("substitute", self._draw_step))
             return
         if msg["type"] not in ("sample", "plate") or msg.get("_control_flow_done", False):
             return
@@ -114,7 +118,13 @@ class Values(Messenger):
         if name in self.values:
             msg["value"] = self.values[name]
         elif msg["type"] == "sample" and msg["value"] is None and self.draw is not None:
-            msg["value"] = self.draw(name, msg["fn"])
+            msg["value"] = self.draw(name, msg["fn"], None)
+
+    def _draw_step(self, msg: dict[str, Any]) -> Any:
+        """The value of a site at one step of a scan."""
+        if msg["value"] is not None or self.draw is None:
+            return None
+        return self.draw(msg["name"], msg["fn"], msg["infer"].get("_scan_current_index"))
 
 
 def run(
@@ -122,7 +132,7 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     values: Mapping[str, Any],
-    draw: Callable[[str, Any], Any] | None = None,
+    draw: Draw | None = None,
     key: Array | None = None,
 ) -> Trace:
     """The trace of the program with these values; no handler outside of it sees the run.
