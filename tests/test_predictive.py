@@ -139,7 +139,10 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"x": jnp.zeros((8, 3))}, "constant in tau"),
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
-        ({"likelihood": lambda theta, x: dist.VonMises(x @ theta)}, "no divergence is known for"),
+        (
+            {"likelihood": lambda theta, x: dist.VonMises(x @ theta, 1.0)},
+            "no divergence is known for",
+        ),
         ({"per": "patient"}, "per must be 'trial', 'row' or an array"),
         ({"per": jnp.zeros(8)}, "per must be positive"),
         ({"weights": jnp.ones(7)}, r"weights must broadcast to the batch shape \(8,\)"),

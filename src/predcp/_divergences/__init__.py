@@ -6,6 +6,7 @@ from predcp._divergences import (  # noqa: F401  (each registers its family)
     _dirichlet,
     _gamma,
     _laplace,
+    _multivariate_normal,
     _negative_binomial,
     _normal,
     _poisson,

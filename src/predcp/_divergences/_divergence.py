@@ -18,6 +18,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions.distribution import ExpandedDistribution, Independent
 
+from predcp._divergences._refusals import reason
 from predcp._numerics.log_of_exp import without_overflow
 from predcp._numerics.special import Terms, log_abs_sum_and_ratio
 from predcp._support.check import known
@@ -72,6 +73,17 @@ def register_family(
         return coordinates
 
     return record
+
+
+def alike(*values: Any) -> list[Array]:
+    """Parameters of a distribution as arrays of one shape and one floating-point type.
+
+    A Python number takes the type of the arrays beside it.
+    """
+    kind = jnp.result_type(*values)
+    if not jnp.issubdtype(kind, jnp.floating):
+        kind = jnp.result_type(float)
+    return list(jnp.broadcast_arrays(*(jnp.asarray(value, kind) for value in values)))
 
 
 def families() -> set[Any]:
@@ -186,8 +198,8 @@ def members(distribution: Any) -> list[Member]:
             ]
     names = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
     raise ValueError(
-        f"no divergence is known for {type(inner).__name__} observations (known: {names}); "
-        "add one with predcp.register_divergence"
+        f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
+        f"(known: {names}); add one with predcp.register_divergence"
     )
 
 

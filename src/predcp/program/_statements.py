@@ -168,7 +168,7 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
         low, high = (
             (low, middle) if float(exceeded(middle)) > statement.probability else (middle, high)
         )
-    return start.stretched(0.5 * (low + high))
+    return start.stretched(jnp.asarray(0.5 * (low + high)))
 
 
 def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple[Array, Array]:
