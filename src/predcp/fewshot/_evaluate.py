@@ -72,11 +72,6 @@ class Difference:
     mean: float
     standard_error: float
 
-    @property
-    def ratio(self) -> float:
-        """How many standard errors it is."""
-        return self.mean / self.standard_error if self.standard_error > 0.0 else math.nan
-
 
 def evaluate(
     fit: Fit, pool: Pool, tasks: int | None = None, stream: str = "test"

@@ -17,10 +17,10 @@ from predcp.linear import (
     CoefficientPrior,
     Draws,
     Gibbs,
-    LocalScales,
+    LocalScalePrior,
     MeanField,
     Nuts,
-    Predictive,
+    PredCP,
     Target,
     as_coefficient_prior,
     logistic_regression,
@@ -60,7 +60,7 @@ def _sample(cell: Cell, splits: Sequence[Split], context: Context) -> list[Draws
     rows, columns = splits[0].train.features.shape
     method = inference(cell, tall=rows > columns)
     prior = coefficient_prior(cell)
-    if cell.inference == "vi" and isinstance(prior, LocalScales):
+    if cell.inference == "vi" and isinstance(prior, LocalScalePrior):
         # A mean-field fit depends on its coordinates, and the paper's are Stan's.
         prior = replace(prior, coordinates="log", centring=0.0)
     data = [_arrays(split) for split in splits]
@@ -117,8 +117,8 @@ def coefficient_prior(cell: Cell) -> CoefficientPrior:
     """The prior by its name, with the cell's number of draws for the PredCP."""
     prior = as_coefficient_prior(cell.prior)
     count = cell.settings.get("complexity_draws")
-    if count is not None and isinstance(prior, Predictive):
-        return replace(prior, draws=int(str(count)))
+    if count is not None and isinstance(prior, PredCP):
+        return replace(prior, noise_draws=int(str(count)))
     return prior
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from predcp._divergences import Divergence, kl
@@ -288,7 +289,7 @@ def _prior_words(structure: ProgramStructure, name: str) -> str:
     parameters = [
         np.asarray(value)
         for value in fn.get_args().values()
-        if value is not None and not isinstance(value, jax.core.Tracer)
+        if value is not None and not isinstance(value, Tracer)
     ]
     if any(value.dtype.kind not in "fiub" or np.unique(value).size > 1 for value in parameters):
         return type(fn).__name__

@@ -107,7 +107,7 @@ class _Swap:
     ):
         self.model, self.priors, self.rest = model, priors, rest
         self.observed, self.options = observed, options
-        self._solved: dict[Any, dict[str, DivergencePrior]] = {}
+        self._solved: dict[Any, dict[str, Any]] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
@@ -237,16 +237,17 @@ class _Swap:
             label = f"{name}_{'_'.join(map(str, index))}"
             tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
             scales = scales.at[index].set(tau)
-        return numpyro.deterministic(name, scales)
+        return jnp.asarray(numpyro.deterministic(name, scales))
 
 
 def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
     """Sample one scale, a heavy-tailed one by its logarithm."""
-    require_increasing(prior.complexity)
+    if isinstance(prior.complexity, ProgramComplexity):
+        require_increasing(prior.complexity)
     if not isinstance(prior.pi, LogCauchy | GivenPrior):
         return jnp.asarray(numpyro.sample(label, prior))
     tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))
-    return numpyro.deterministic(name, tau) if label == name else tau
+    return jnp.asarray(numpyro.deterministic(name, tau)) if label == name else tau
 
 
 def _no_map(values: Any) -> ProgramComplexity:
