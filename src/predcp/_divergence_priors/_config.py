@@ -54,7 +54,7 @@ def prior_from_config(config: Any, classes: Mapping[str, type]) -> Any:
     numbers = {name: as_float(value) for name, value in parameters.items()}
     if "pi" in config:
         kind = _found(_FAMILIES, config["pi"])
-        made = kind.__new__(kind)
+        made: DivergencePrior = kind.__new__(kind)
         # Arguments of a family may have other names than what it keeps.
         DivergencePrior.__init__(made, **numbers)
         return made
@@ -68,7 +68,7 @@ def _parameters(prior: dist.Distribution) -> dict[str, Any]:
     return {name: np.asarray(value).tolist() for name, value in prior.get_args().items()}
 
 
-def _found(known: Mapping[str, type], name: str) -> type:
+def _found(known: Mapping[str, Any], name: str) -> Any:
     if name not in known:
         raise ValueError(f"no prior is called {name!r}; there are: {', '.join(known)}")
     return known[name]
