@@ -21,13 +21,13 @@ import predcp
 from benchmarks.stan_programs import Run
 from predcp.data import Standardiser, load_split
 from predcp.linear import (
+    ECP,
     CoefficientPrior,
-    Evidence,
     Gibbs,
-    GivenFunction,
-    HalfCauchyScale,
+    Horseshoe,
     LogisticPredictive,
     Nuts,
+    ScaleFunction,
     Target,
     logistic_regression,
 )
@@ -84,10 +84,10 @@ def prior_of(
 ) -> CoefficientPrior:
     """The library's prior with the noise that Stan sees."""
     if prior == "half_cauchy":
-        return HalfCauchyScale(**coordinates)
+        return Horseshoe(**coordinates)
     if prior == "ecp":
-        return Evidence(**coordinates)
-    return GivenFunction(partial(_scale, data["noise"], truncate), **coordinates)
+        return ECP(**coordinates)
+    return ScaleFunction(partial(_scale, data["noise"], truncate), **coordinates)
 
 
 def _scale(

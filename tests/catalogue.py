@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 
@@ -53,6 +54,13 @@ def predictive(likelihood=coin, **options):
     return predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, **options)
 
 
+def program(x):
+    tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+    with numpyro.plate("columns", 3):
+        xi = numpyro.sample("xi", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Poisson(jnp.exp(0.1 + x @ (tau * xi))), obs=jnp.zeros(8))
+
+
 class Chain(predcp.VectorComplexity):
     """Two scales, the second divergence a function of both: a map as a newcomer writes one."""
 
@@ -81,6 +89,7 @@ SCALAR_MAPS = {
     "hellinger": lambda: predictive(normal, divergence=predcp.squared_hellinger),
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
+    "program": lambda: predcp.complexity_of(program, "tau", DESIGN, draws=4),
     "tabulated": lambda: predcp.TabulatedComplexity(predcp.LinearEvidence(DESIGN, 0.8)),
 }
 VECTOR_MAPS = {

@@ -13,11 +13,11 @@ import pytest
 import predcp
 from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import (
-    Evidence,
-    HalfCauchyScale,
+    ECP,
+    Horseshoe,
     MeanField,
     Nuts,
-    Predictive,
+    PredCP,
     Target,
     logistic_regression,
 )
@@ -33,7 +33,7 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 
 # An exponential pi has no tail that would need millions of draws to see.
 PI = predcp.Exponential(mean=0.2)
-PRIOR = Evidence(PI)
+PRIOR = ECP(PI)
 
 
 def normal(mean):
@@ -155,7 +155,7 @@ def gap(first, second):
 
 # By default both are part of test_calibration.
 @pytest.mark.long
-@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
+@pytest.mark.parametrize("prior", [ECP(PI), PredCP(PI)], ids=["ecp", "predcp"])
 def test_coordinates_leave_the_posterior_alone(prior):
     plain = replace(prior, coordinates="log", centring=0.0)
     reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
@@ -179,9 +179,9 @@ def test_mean_field_finds_a_normal(rule):
 
 
 def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
-    from predcp.linear._priors import LogOf, Setting
+    from predcp.linear._coefficient_prior import LogOf, Setting
 
-    prior = HalfCauchyScale().log_scale(Setting(DESIGN, "bernoulli"), jnp.ones(2))
+    prior = Horseshoe().log_scale(Setting(DESIGN, "bernoulli"), jnp.ones(2))
     assert isinstance(prior, LogOf)
     value = jnp.asarray([-80.0, 0.0, 80.0], jnp.float32)
     expected = np.log(2 / np.pi) - np.logaddexp(value, -value.astype(float))
@@ -191,7 +191,8 @@ def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
 @pytest.mark.parametrize("log_tau", [-2e3, -300.0, 0.0, 300.0, 2e3])
 def test_a_complexity_prior_stays_in_floating_point(log_tau):
     """exp(log tau) is 0 or infinite at the ends; the density of log tau is not."""
-    from predcp.linear._priors import Setting, as_coefficient_prior
+    from predcp.linear._coefficient_prior import Setting
+    from predcp.linear._priors import as_coefficient_prior
 
     given = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LogisticEvidence(DESIGN))
     setting = Setting(DESIGN, "bernoulli")
@@ -200,6 +201,21 @@ def test_a_complexity_prior_stays_in_floating_point(log_tau):
         value, slope = jax.value_and_grad(log_scale.log_prob)(jnp.asarray(log_tau))
         assert np.isfinite(value) and np.isfinite(slope)
         assert value == given.log_scale().log_prob(log_tau)
+
+
+def test_a_prior_of_a_variance_is_one_of_the_standard_deviation():
+    """tau is a standard deviation here; LinearEvidence has a variance."""
+    from predcp.linear._coefficient_prior import Setting
+    from predcp.linear._priors import as_coefficient_prior
+
+    given = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(DESIGN))
+    setting = Setting(DESIGN, "normal")
+    log_scale = as_coefficient_prior(given).log_scale(setting, jnp.ones(2))
+    # P(tau < t) = P(tau^2 < t^2), so the density of log tau is that of log tau^2, twice.
+    expected = given.log_prob(0.7**2) + np.log(0.7**2) + np.log(2.0)
+    np.testing.assert_allclose(log_scale.log_prob(jnp.log(0.7)), expected, rtol=1e-12)
+    drawn = log_scale.sample(jax.random.key(0), (5,))
+    np.testing.assert_allclose(2.0 * drawn, given.log_scale().sample(jax.random.key(0), (5,)))
 
 
 @pytest.mark.parametrize(
@@ -276,9 +292,9 @@ def test_only_what_can_be_imported_travels():
 
 def test_single_precision_follows_double():
     arrays = DESIGN.astype(jnp.float32), CLASSES
-    target = Target(logistic_regression, arrays, {"prior": Predictive(PI), "intercept": False})
+    target = Target(logistic_regression, arrays, {"prior": PredCP(PI), "intercept": False})
     double = Target(
-        logistic_regression, (DESIGN, CLASSES), {"prior": Predictive(PI), "intercept": False}
+        logistic_regression, (DESIGN, CLASSES), {"prior": PredCP(PI), "intercept": False}
     )
     position = double.start(jax.random.key(0))
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), position)

@@ -149,6 +149,11 @@ def test_too_few_effective_draws_are_told_with_how_many_to_take():
     assert "worth only 240 independent ones" in words[0] and "Nuts(draws=2000)" in words[0]
 
 
+def test_a_limit_on_time_is_said():
+    words = Convergence(True, 4, 300, 1.001, 500.0, 500.0, missing=1700).warnings()
+    assert len(words) == 1 and "1700 steps early, with 300 draws kept" in words[0]
+
+
 def test_an_unfinished_search_is_told():
     few = Convergence(True, 4, 1000, 1.02, 240.0, 300.0, sampler="Gibbs").warnings()
     assert "inference=Gibbs(warmup=2000, draws=2000)" in few[0]

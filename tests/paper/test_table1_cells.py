@@ -13,7 +13,7 @@ from predcp.experiments import (
     resolve_model,
     select,
 )
-from predcp.linear import Gibbs, MeanField, Nuts, Predictive
+from predcp.linear import Gibbs, MeanField, Nuts, PredCP
 from predcp.paper import EXPERIMENTS
 from predcp.paper._class_scores import scores
 from predcp.paper._table1_cells import coefficient_prior, inference, run_many
@@ -46,9 +46,15 @@ def test_settings_reach_the_sampler():
     assert isinstance(made["mcmc"], Gibbs) and made["mcmc"].max_draws == 32000
     assert isinstance(made["vi"], MeanField) and made["vi"].rule == "advi"
     assert isinstance(inference(Cell("d", "logistic", "ecp", "nuts")), Nuts)
-    draws = {cell.data: coefficient_prior(cell).draws for cell in cells if cell.prior == "predcp"}
+    # Gibbs sweeps cost the square of the rows: a tall table is for NUTS.
+    mcmc = next(cell for cell in cells if cell.inference == "mcmc")
+    tall = inference(mcmc, tall=True)
+    assert isinstance(tall, Nuts) and (tall.chains, tall.draws) == (4, 2000)
+    draws = {
+        cell.data: coefficient_prior(cell).noise_draws for cell in cells if cell.prior == "predcp"
+    }
     assert draws == {"allaml": 1, "colon": 10, "breast": 10}
-    assert isinstance(coefficient_prior(Cell("d", "logistic", "predcp", "mcmc")), Predictive)
+    assert isinstance(coefficient_prior(Cell("d", "logistic", "predcp", "mcmc")), PredCP)
     with pytest.raises(ValueError, match="inference must be"):
         inference(Cell("d", "logistic", "ecp", "guessing"))
 

@@ -54,7 +54,7 @@ def prior_from_config(config: Any, classes: Mapping[str, type]) -> Any:
     numbers = {name: as_float(value) for name, value in parameters.items()}
     if "pi" in config:
         kind = _found(_FAMILIES, config["pi"])
-        made: DivergencePrior = kind.__new__(kind)
+        made: DivergencePrior = object.__new__(kind)
         # Arguments of a family may have other names than what it keeps.
         DivergencePrior.__init__(made, **numbers)
         return made

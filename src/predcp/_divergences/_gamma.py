@@ -5,7 +5,8 @@ reference's, `r` the change of the log rate and psi the digamma function,
 
     KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
 
-A divergence does not change when the observation is transformed, so that exponential, Weibull, Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+A divergence does not change when the observation is transformed, so that exponential, Weibull, Pareto,
+Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
 import jax.numpy as jnp

@@ -322,9 +322,8 @@ class VectorComplexity(Complexity):
 
     def _each_vector(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
         """Apply a function of one vector (or of a pytree of such) over leading axes."""
-        shape = self.forward_shape(
-            np.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
-        )
+        shape = np.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
+        shape = self.forward_shape(shape)
         values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
         if len(shape) == 1:
             return function(values)

@@ -1,4 +1,4 @@
-"""Show how far a fit is."""
+"""Show the progress of a fit."""
 
 import contextlib
 import inspect
@@ -16,24 +16,35 @@ class Bar(Protocol):
 
 
 @contextlib.contextmanager
-def shown(progress: Any, words: str) -> Iterator[Progress | None]:
-    """The function that a sampler reports to.
+def progress_bar(
+    progress: Any, words: str, describe: Callable[[Any], str] | None = None
+) -> Iterator[Progress | None]:
+    """The function that a fit reports to.
 
-    **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
-    function of the steps done, their total and, if it takes three arguments, words for what is
-    being done (`compiling`, `sampling`; None for no change).
+    **Arguments**
+    - `progress`: None (or False) for silence, True for a bar on standard error, or a function of
+        the steps done, their total and, if it takes three arguments, words for what is being done
+        (`compiling`, `sampling`; None for no change).
+    - `words`: what the bar is called.
+    - `describe`: for a fit whose third argument is a value instead of words (an accuracy, say):
+        the words of a bar for that value.
     """
     if progress is None or progress is False:
         yield None
     elif progress is True:
         with bar(words) as report:
-            yield report
+            if describe is None:
+                yield report
+            else:
+                yield lambda done, total, value: report(done, total, f"{words}, {describe(value)}")
     else:
         if not callable(progress):
+            arguments = "(done, total)" if describe is None else "(done, total, value)"
             raise ValueError(
-                f"progress must be None, True or a function of (done, total), got {progress!r}"
+                f"progress must be None, True or a function of {arguments}, got {progress!r}"
             )
-        yield as_report(progress)
+        known = cast(Progress, progress)
+        yield as_report(known) if describe is None else known
 
 
 def as_report(progress: Progress | None) -> Bar:

@@ -70,7 +70,8 @@ def write_packed(path: Path, cells: Sequence[PackedCell]) -> None:
     try:
         with staging.open("wb") as file:
             # A high level takes a second and saves a third; dictionaries do not help long texts.
-            pyarrow.parquet.write_table(
+            write: Any = pyarrow.parquet.write_table
+            write(
                 table,
                 file,
                 compression="zstd",

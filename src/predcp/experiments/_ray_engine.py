@@ -90,7 +90,11 @@ class RayEngine:
             self._ray.shutdown()
 
     def _show_progress(self) -> None:
-        if self._report is None or time.monotonic() - self._looked < _SECONDS_BETWEEN_LOOKS:
+        if (
+            self._report is None
+            or self._board is None
+            or time.monotonic() - self._looked < _SECONDS_BETWEEN_LOOKS
+        ):
             return
         self._looked = time.monotonic()
         try:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import ImageClasses
 from predcp.fewshot._adapt import adapted
@@ -24,7 +25,6 @@ from predcp.fewshot._module_priors import (
 )
 from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
 from predcp.fewshot._objective import Meta
-from predcp.fewshot._progress import progress_bar
 from predcp.fewshot._report import ModuleReport, module_report
 from predcp.fewshot._runs import Run
 from predcp.fewshot._scores import score_tasks
@@ -113,7 +113,7 @@ class FewShotClassifier(BaseEstimator):
         settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
         network = self.network or default_network(train.example_shape, self.ways)
         run = Run(as_module_prior(self.prior), int(self.random_state))
-        with progress_bar(self.progress, "tasks") as report:
+        with progress_bar(self.progress, "tasks", _accuracy_words) as report:
             fit = fit_runs(
                 network, settings, [run], train, held, self.checkpoint, report_progress=report
             )
@@ -358,3 +358,8 @@ def _nested(arrays: Mapping[str, np.ndarray], prefix: str) -> Modules:
             module, _, own = name.removeprefix(prefix).partition("/")
             modules.setdefault(module, {})[own] = jnp.asarray(leaf)
     return modules
+
+
+def _accuracy_words(accuracy: np.ndarray) -> str:
+    """The best validation accuracy of all runs, for a progress bar."""
+    return f"accuracy {100.0 * float(np.max(accuracy)):.1f}%"

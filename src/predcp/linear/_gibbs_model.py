@@ -1,4 +1,4 @@
-"""A regression as Gibbs sampling sees it: what is normal given what."""
+"""The model that the Gibbs sampler samples: its state, densities and sites."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,17 +10,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from predcp.linear._priors import Horseshoe, Setting, typical_log_tau
+from predcp.linear._coefficient_prior import GlobalLocalPrior, Setting, typical_log_tau
 from predcp.linear._target import Target
 
 _STANDARD = dist.Normal(0.0, 1.0)
 
 
 class GibbsState(NamedTuple):
-    """Where a chain is; `alpha` and `log_sigma` stay at 0 in a model without them.
+    """The state of a chain; `alpha` and `log_sigma` stay at 0 in a model without them.
 
-    `direction` is `lambda xi`, so that `beta = tau direction`: no tau can push it out of floating
-    point.
+    `direction` is `lambda xi` and `beta = tau direction`: no tau can push it out of floating point.
     """
 
     key: Array
@@ -41,7 +40,7 @@ class GibbsModel:
     - `weighted`: whether the third array of the data holds weights of the rows.
     """
 
-    prior: Horseshoe
+    prior: GlobalLocalPrior
     logistic: bool
     intercept_variance: float
     noise_floor: float
@@ -51,7 +50,7 @@ class GibbsModel:
     def of(cls, target: Target) -> "GibbsModel":
         """Recognise the model by running it once."""
         prior = target.options.get("prior")
-        if not isinstance(prior, Horseshoe):
+        if not isinstance(prior, GlobalLocalPrior):
             raise ValueError(
                 "inference='gibbs' needs half-Cauchy local scales and one scale tau, as the priors "
                 f"'half-cauchy', 'ecp' and 'predcp' have, got prior {prior!r}; use inference='nuts'"
@@ -83,7 +82,7 @@ class GibbsModel:
         return cls(prior, logistic, trace.get("variance", 0.0), floor, weighted)
 
     def start(self, key: Array, data: tuple[Any, ...]) -> GibbsState:
-        """No effect, local scales about 1, tau about where few columns matter."""
+        """Coefficients 0, local scales near 1, tau near `typical_log_tau`."""
         x = data[0]
         key, key_scales, key_tau = jax.random.split(key, 3)
         columns, kind = x.shape[1], x.dtype

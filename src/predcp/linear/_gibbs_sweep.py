@@ -18,19 +18,19 @@ from predcp.linear._bounce import bounced_logits
 from predcp.linear._column_moves import Columns, renewed_columns
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
 from predcp.linear._gibbs_systems import Design, LargestColumns, RowSystem, System
-from predcp.linear._handover import LogPrior, handed_over
+from predcp.linear._handover import LogPrior, propose_swaps
 from predcp.linear._lattice import lattice_sample
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
 
-# Of a slice on a log scale: posteriors of log tau are a few units wide.
+# Width of a slice on a log scale: posteriors of log tau are a few units wide.
 _WIDTH = 2.0
-# Reflections of a path: some for every row, before it is given up.
+# Reflections per row before a path is given up.
 _REFLECTIONS = 4
-# Of more columns the half-Cauchys hold their common size in place.
+# With more columns than this the half-Cauchy priors fix the common size of the local scales.
 _FEW_COLUMNS = 64
-# Stretches of columns whose local scales are tried anew in a sweep, all columns about once.
-_STRETCHES = 32
+# Blocks of columns whose local scales are proposed anew in a sweep, all columns about once.
+_BLOCKS = 32
 
 
 class Sweep(NamedTuple):
@@ -112,10 +112,10 @@ class Sweep(NamedTuple):
             return lattice_sample(key, log_density, start, self.lattice)
         return slice_sample(key, log_density, start, _WIDTH)
 
-    def _answered(
+    def _metropolis(
         self, key: Array, state: GibbsState, moved: Array
     ) -> tuple[Float[Array, " columns"], Array]:
-        """The Metropolis rule for what the prior of tau thinks of moved local scales."""
+        """The Metropolis correction for p(tau given the local scales)."""
         x = self.data[0]
         log_prior = self._log_prior(state)
         level = jnp.log(jax.random.uniform(key, (), x.dtype))
@@ -124,7 +124,7 @@ class Sweep(NamedTuple):
         return jnp.where(accept, moved, state.local_scales), accept.astype(x.dtype)
 
     def _log_prior(self, state: GibbsState) -> LogPrior:
-        """What the prior of tau, as it is, thinks of local scales."""
+        """The log prior of the present tau, by the local scales."""
 
         def log_prior(local_scales: Array) -> Array:
             return self.model.log_prior(self.data[0], local_scales, state.log_sigma)(state.log_tau)
@@ -211,30 +211,30 @@ class Sweep(NamedTuple):
         safe = jnp.where(flat, 1.0, rate)
         curved = -jnp.log1p(place * jnp.expm1(-safe * bound)) / safe
         u = jnp.maximum(jnp.where(flat, place * bound, curved), tiny)
-        scales, accept = self._answered(key_accept, state, jax.lax.rsqrt(u))
+        scales, accept = self._metropolis(key_accept, state, jax.lax.rsqrt(u))
         return state._replace(local_scales=scales), accept
 
     def _columns(self, key: Array, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
-        """Columns that try a new local scale, then columns that hand over, without the weights."""
+        """New local scales for blocks of columns, then swaps of columns, without the weights."""
         x = self.data[0]
-        key_renew, key_answer, key_over = jax.random.split(key, 3)
+        key_renew, key_accept, key_over = jax.random.split(key, 3)
         tau, alpha = jnp.exp(state.log_tau), state.alpha
 
         def log_likelihood(fit: Array) -> Array:
             return self.model.log_likelihood(tau * fit + alpha, state.log_sigma, self.data)
 
-        stretches = min(_STRETCHES, x.shape[1])
+        blocks = min(_BLOCKS, x.shape[1])
         before = Columns(state.direction, state.local_scales, x @ state.direction)
         moved, renewed = renewed_columns(
-            key_renew, before, self.design.across, log_likelihood, stretches
+            key_renew, before, self.design.across, log_likelihood, blocks
         )
-        scales, accept = self._answered(key_answer, state, moved.local_scales)
+        scales, accept = self._metropolis(key_accept, state, moved.local_scales)
         direction = jnp.where(accept > 0.0, moved.direction, state.direction)
         state = state._replace(direction=direction, local_scales=scales)
         figures = {"renewed": renewed * accept}
         if self.handovers:
             before = Columns(state.direction, state.local_scales, x @ state.direction)
-            moved, figures["handed_over"] = handed_over(
+            moved, figures["swapped"] = propose_swaps(
                 key_over,
                 before,
                 self.design.across,
@@ -248,8 +248,8 @@ class Sweep(NamedTuple):
     def _size(self, key: Array, state: GibbsState) -> GibbsState:
         """tau, and with it all coefficients, without the weights.
 
-        Separable rows leave the size of the logits to the tail of the prior, where the weights
-        would hold each step to a small fraction of it.
+        For separable rows the size of the logits has a long tail, in which a step that keeps the
+        weights can move only by a small fraction.
         """
         x = self.data[0]
         fit = x @ state.direction

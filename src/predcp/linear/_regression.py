@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from predcp._support.progress import shown
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
@@ -137,7 +137,7 @@ class Regression(BaseEstimator):
             "fit_intercept": bool(self.fit_intercept),
         }
         inference = as_inference(self.inference, _seed(self.random_state))
-        with shown(self.progress, "fitting") as report:
+        with progress_bar(self.progress, "fitting") as report:
             (draws,) = inference.sample(self._target(), report)
         _require_finite(draws)
         self._set_draws(draws, type(inference).__name__)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
-from predcp._numerics.chains import rank_normalised_rhat, that_move, worst_rhat
+from predcp._numerics.chains import rank_normalised_rhat, varying_quantities, worst_rhat
 from predcp.linear import Draws
 
 
@@ -37,7 +37,7 @@ def convergence(draws: Draws) -> dict[str, float]:
         "rhat_tau": float(rank_normalised_rhat(log_tau)),
         "rhat_log_density": float(rank_normalised_rhat(log_density)),
     }
-    moving = that_move(probability)
+    moving = varying_quantities(probability)
     # Where every probability is saturated, tau is what is left to count.
     counted = moving if moving.size else log_tau[:, :, None]
     return {

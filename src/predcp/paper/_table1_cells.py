@@ -17,10 +17,10 @@ from predcp.linear import (
     CoefficientPrior,
     Draws,
     Gibbs,
-    LocalScales,
+    LocalScalePrior,
     MeanField,
     Nuts,
-    Predictive,
+    PredCP,
     Target,
     as_coefficient_prior,
     logistic_regression,
@@ -57,9 +57,10 @@ def _result(draws: Draws, split: Split, keep: bool) -> Result:
 
 
 def _sample(cell: Cell, splits: Sequence[Split], context: Context) -> list[Draws]:
-    method = inference(cell)
+    rows, columns = splits[0].train.features.shape
+    method = inference(cell, tall=rows > columns)
     prior = coefficient_prior(cell)
-    if cell.inference == "vi" and isinstance(prior, LocalScales):
+    if cell.inference == "vi" and isinstance(prior, LocalScalePrior):
         # A mean-field fit depends on its coordinates, and the paper's are Stan's.
         prior = replace(prior, coordinates="log", centring=0.0)
     data = [_arrays(split) for split in splits]
@@ -82,27 +83,33 @@ def _is_double(cell: Cell) -> bool:
     return precision == "double"
 
 
-# By the name of a cell's inference; the paper's column `mcmc` uses the fastest sampler.
-_SAMPLERS: dict[str, type[ChainSampler]] = {
-    "mcmc": Gibbs,
-    "gibbs": Gibbs,
-    "nuts": Nuts,
-}
+_SAMPLERS: dict[str, type[ChainSampler]] = {"gibbs": Gibbs, "nuts": Nuts}
+# Settings of a Gibbs sweep, which NUTS does not have.
+_SWEEP = ("handovers", "paths", "lattice")
 
 
-def inference(cell: Cell) -> ChainSampler | MeanField:
-    """What a cell's `inference` and settings ask for."""
+def inference(cell: Cell, tall: bool = False) -> ChainSampler | MeanField:
+    """What a cell's `inference` and settings ask for.
+
+    **Arguments**: `tall`, whether the table has more rows than columns. `mcmc` is the faster
+    sampler: Gibbs sweeps for wide tables such as the paper's, NUTS for tall ones.
+    """
     settings: dict[str, Any] = dict(cell.settings)
     for name in ("complexity_draws", "intercept", "precision", *FILE_SETTINGS):
         settings.pop(name, None)
-    if cell.inference in _SAMPLERS:
-        return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_probability",), **settings)
+    name = cell.inference
+    if name == "mcmc":
+        name = "nuts" if tall else "gibbs"
+        if tall:
+            settings = {key: value for key, value in settings.items() if key not in _SWEEP}
+    if name in _SAMPLERS:
+        return _SAMPLERS[name](seed=cell.seed, monitor=("test_probability",), **settings)
     if cell.inference in ("vi", "vi-converged"):
         rule = "advi" if cell.inference == "vi" else "converged"
         return MeanField(seed=cell.seed, rule=rule, **settings)
     raise ValueError(
-        f"inference must be one of {', '.join(map(repr, _SAMPLERS))}, 'vi' and 'vi-converged' for "
-        f"logistic, got {cell.inference!r}"
+        f"inference must be one of 'mcmc', {', '.join(map(repr, _SAMPLERS))}, 'vi' and "
+        f"'vi-converged' for logistic, got {cell.inference!r}"
     )
 
 
@@ -110,8 +117,8 @@ def coefficient_prior(cell: Cell) -> CoefficientPrior:
     """The prior by its name, with the cell's number of draws for the PredCP."""
     prior = as_coefficient_prior(cell.prior)
     count = cell.settings.get("complexity_draws")
-    if count is not None and isinstance(prior, Predictive):
-        return replace(prior, draws=int(str(count)))
+    if count is not None and isinstance(prior, PredCP):
+        return replace(prior, noise_draws=int(str(count)))
     return prior
 
 

@@ -66,9 +66,10 @@ def drawn(distribution: Any, noise: Array) -> Array:
     """The draw that belongs to this noise: a quantile, or a location plus a factor times noise."""
     inner = unwrapped(distribution)
     if isinstance(inner, dist.Normal):
-        return inner.loc + inner.scale * noise
+        return jnp.asarray(inner.loc) + jnp.asarray(inner.scale) * noise
     if isinstance(inner, _TRIANGULAR):
-        return inner.loc + jnp.squeeze(inner.scale_tril @ noise[..., None], -1)
+        factor = jnp.asarray(inner.scale_tril)
+        return jnp.asarray(inner.loc) + jnp.squeeze(factor @ noise[..., None], -1)
     if _is_transformed(inner):
         value = drawn(inner.base_dist, noise)
         for transform in inner.transforms:

@@ -36,6 +36,8 @@ def with_complexity(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
 ) -> Callable[..., Any]:
     """The same program, with complexity priors in place of the priors of some scales.
 
@@ -55,6 +57,8 @@ def with_complexity(
     - `observed`: sites to predict although the program has no data for them.
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     """
     if not callable(model):
         raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
@@ -69,6 +73,8 @@ def with_complexity(
         "key": jax.random.key(0) if key is None else key,
         "method": method,
         "divergence": divergence,
+        "per": per,
+        "weights": weights,
     }
     swap = _Swap(model, dict(priors), rest, tuple(observed), options)
 
@@ -101,7 +107,7 @@ class _Swap:
     ):
         self.model, self.priors, self.rest = model, priors, rest
         self.observed, self.options = observed, options
-        self._solved: dict[Any, dict[str, DivergencePrior]] = {}
+        self._solved: dict[Any, dict[str, Any]] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
@@ -231,16 +237,17 @@ class _Swap:
             label = f"{name}_{'_'.join(map(str, index))}"
             tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
             scales = scales.at[index].set(tau)
-        return numpyro.deterministic(name, scales)
+        return jnp.asarray(numpyro.deterministic(name, scales))
 
 
 def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
     """Sample one scale, a heavy-tailed one by its logarithm."""
-    require_increasing(prior.complexity)
+    if isinstance(prior.complexity, ProgramComplexity):
+        require_increasing(prior.complexity)
     if not isinstance(prior.pi, LogCauchy | GivenPrior):
         return jnp.asarray(numpyro.sample(label, prior))
     tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))
-    return numpyro.deterministic(name, tau) if label == name else tau
+    return jnp.asarray(numpyro.deterministic(name, tau)) if label == name else tau
 
 
 def _no_map(values: Any) -> ProgramComplexity:

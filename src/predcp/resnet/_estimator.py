@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from predcp._divergence_priors import prior_to_config
-from predcp._support.progress import shown as progress_bar
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
 from predcp.resnet._complexity_priors import as_layer_prior, layer_prior_from_config
