@@ -14,7 +14,7 @@ from predcp._maps import PredictiveComplexity
 from predcp._support.arrays import as_float, concrete
 from predcp._support.compiled import compiled
 from predcp._support.reads import reads
-from predcp.program._noise import at_step, collapsed, drawn, make_noise
+from predcp.program._noise import at_step, drawn, make_noise
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -122,20 +122,20 @@ class ProgramComplexity(PredictiveComplexity):
 
     def parameters(self, tau: Array, xi: PyTree) -> PyTree:
         """The scale and the sites it moves, at one draw of the noise."""
-        return self._forward(tau, xi, ())
+        others = self.others is not None or bool(self.program.off)
+        return self._forward(tau, xi, singular=others)
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        return self._forward(jnp.zeros((), self._dtype), xi, self.program.sites.collapsing)
+        return self._forward(jnp.zeros((), self._dtype), xi, singular=True)
 
-    def _forward(self, tau: Array, xi: PyTree, collapsing: tuple[str, ...]) -> PyTree:
+    def _forward(self, tau: Array, xi: PyTree, singular: bool) -> PyTree:
         noise = xi["sites"]
 
         def value(name: str, fn: Any, step: Array | None) -> Any:
             if name not in noise:
                 return None
-            draw = collapsed if name in collapsing else drawn
-            return draw(fn, at_step(noise[name], step))
+            return drawn(fn, at_step(noise[name], step), singular)
 
         values = self._values(tau, xi)
         trace = self.program.trace(self.x, values, value)
