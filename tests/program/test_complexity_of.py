@@ -123,9 +123,8 @@ def test_second_call_compiles_nothing():
     assert compiled[0] == 0
     np.testing.assert_allclose(values(second), values(first) / 4.0, rtol=1e-12)
 
-def test_rest_by_value_moves_the_reference():
-    y, sigma = designs.eight_schools()
 
+def test_rest_by_value_moves_the_reference():
     def counts(y):
         mu = numpyro.sample("mu", dist.Normal(0, 5))
         tau = numpyro.sample("tau", dist.HalfNormal(1))
