@@ -5,7 +5,7 @@ _PRIOR = "it is a prior on matrices or processes, which nothing observes; pass w
 _OPEN = "its divergences have no closed form and none has been registered"
 _MIXED = "it is a mixture, whose divergences have no closed form"
 
-_REASONS: dict[str, tuple[type, ...]] = {
+_REASONS: dict[str, tuple[str, ...]] = {
     _SUPPORT: (
         "Delta",
         "DiscreteUniform",
