@@ -7,7 +7,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 
+from jaxtyping import install_import_hook
+
 from tests.xla_flags import accepted
+
+# Shapes in annotations are checked wherever a test goes.
+install_import_hook("predcp", "tests.shapecheck.shapes")
 
 jax.config.update("jax_enable_x64", True)
 
