@@ -32,16 +32,12 @@ _REASONS: dict[str, tuple[type, ...]] = {
         dist.ZeroSumNormal,
     ),
     _MIXED: (
-        dist.HurdleGamma,
-        dist.HurdleLogNormal,
         dist.HurdleLogits,
-        dist.HurdlePoisson,
         dist.HurdleProbs,
         dist.MixtureGeneral,
         dist.MixtureSameFamily,
         dist.discrete.ZeroInflatedLogits,
         dist.discrete.ZeroInflatedProbs,
-        dist.ZeroInflatedPoisson,
     ),
     "it carries no observation: its log density is a number": (dist.Unit,),
     "its log density is relaxed, not that of the observation": (
