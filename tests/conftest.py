@@ -6,9 +6,9 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
-
 from jaxtyping import install_import_hook
 
+from tests import shapecheck  # noqa: F401  (the hook below finds it by name)
 from tests.xla_flags import accepted
 
 # Shapes in annotations are checked wherever a test goes.

@@ -327,6 +327,39 @@ def test_counts_match_sums(p, q):
     np.testing.assert_allclose(predcp.reverse_kl(p, q), reverse, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "p,q",
+    [
+        (dist.ZeroInflatedPoisson(0.3, 2.0), dist.ZeroInflatedPoisson(0.5, 1.0)),
+        (dist.ZeroInflatedPoisson(0.3, 0.02), dist.ZeroInflatedPoisson(0.6, 0.01)),
+        (dist.ZeroInflatedPoisson(0.2, 30.0), dist.ZeroInflatedPoisson(0.4, 20.0)),
+        (dist.HurdlePoisson(0.3, 0.3), dist.HurdlePoisson(0.3, 0.25)),
+        (dist.HurdlePoisson(0.3, 2.0), dist.HurdlePoisson(0.5, 0.5)),
+    ],
+)
+def test_counts_behind_a_hurdle_match_sums(p, q):
+    counts = np.arange(200.0)
+    log_p, log_q = np.asarray(p.log_prob(counts)), np.asarray(q.log_prob(counts))
+    expected = np.sum(np.exp(log_p) * (log_p - log_q))
+    np.testing.assert_allclose(predcp.kl(p, q), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "p,q",
+    [
+        (dist.HurdleGamma(0.3, 2.0, 1.0), dist.HurdleGamma(0.4, 3.0, 2.0)),
+        (dist.HurdleLogNormal(0.3, 0.2, 0.5), dist.HurdleLogNormal(0.4, 0.1, 0.6)),
+    ],
+)
+def test_amounts_behind_a_hurdle_match_integrals(p, q):
+    y = np.linspace(1e-9, 60.0, 600_001)
+    log_p, log_q = np.asarray(p.log_prob(y)), np.asarray(q.log_prob(y))
+    zero_p, zero_q = p.log_prob(0.0), q.log_prob(0.0)
+    expected = np.trapezoid(np.exp(log_p) * (log_p - log_q), y)
+    expected += np.exp(zero_p) * (zero_p - zero_q)
+    np.testing.assert_allclose(predcp.kl(p, q), expected, rtol=1e-6)
+
+
 def test_multivariate_normals_with_one_covariance():
     root = jnp.asarray([[1.0, 0.0], [0.6, 0.8]])
     p, q = (

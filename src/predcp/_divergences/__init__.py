@@ -5,6 +5,7 @@ from predcp._divergences import (  # noqa: F401  (each registers its family)
     _categorical,
     _dirichlet,
     _gamma,
+    _hurdle,
     _laplace,
     _multivariate_normal,
     _negative_binomial,
