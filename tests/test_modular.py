@@ -1,5 +1,7 @@
 """The module-wise map: one predictive map a module, side by side."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -55,6 +57,31 @@ def test_the_last_layer_is_found_to_be_linear_and_the_others_not():
     assert complexity.module("head").power is not None
     assert complexity.module("body").power is None
     assert complexity.bounded and np.all(np.isfinite(complexity.supremum))
+
+
+def test_nothing_is_compiled_twice():
+    calls = itertools.count()
+
+    def counted(theta, x):
+        next(calls)
+        return softmax_network(theta, x)
+
+    complexity = predcp.ModularComplexity(counted, PHI, DESIGN, PHI_NOISE)
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.1), complexity)
+    tau = jnp.asarray([0.3, 0.2])
+
+    def use(complexity, prior, factor):
+        complexity.log_value_by_draw(factor * tau)
+        complexity.module("head").log_value_and_elasticity(factor)
+        prior.log_prob(factor * tau)
+        prior.icdf(factor * tau)
+
+    use(complexity, prior, 1.0)
+    rebuilt = jax.tree.map(lambda leaf: 1.1 * leaf, complexity)
+    before = next(calls)
+    use(complexity, prior, 1.5)
+    use(rebuilt, predcp.ComplexityPrior(predcp.Exponential(mean=0.2), rebuilt), 1.2)
+    assert next(calls) == before + 1
 
 
 def test_gradients_reach_the_shared_parameters():

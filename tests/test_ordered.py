@@ -109,6 +109,15 @@ def test_gaussian_components_do_not_depend_on_those_before():
     np.testing.assert_allclose(far, kappa * np.asarray([1e20, 1e-20]) / TAU, rtol=1e-12)
 
 
+def test_weights_and_units_are_those_of_the_predictive_map():
+    weights = jnp.asarray([2.0, 1.0, 1.0, 0.5, 1.0, 3.0, 1.0, 1.0])
+    weighted = factors(measurements, weights=weights, per="row")
+    for place, index in ((0, GROUP), (1, SITE)):
+        squares = TAU[place] * NOISE[place][:, index] ** 2 / 0.5
+        expected = jnp.mean(squares @ weights / weights.sum())
+        np.testing.assert_allclose(weighted(TAU)[place], expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype,rtol", [(jnp.float32, 2e-4), (jnp.float64, 1e-8)])
 @pytest.mark.parametrize("shapes", [(root, root), (centred, centred)])
 def test_the_inverse_is_a_forward_substitution(dtype, rtol, shapes):

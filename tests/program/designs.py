@@ -142,8 +142,16 @@ def sleepstudy() -> tuple[np.ndarray, ...]:
         random = _random()
         subject, days = np.repeat(np.arange(18), 10), np.tile(np.arange(10.0), 18)
         start, slope = 250.0 + 25.0 * random.normal(size=18), 10.0 + 6.0 * random.normal(size=18)
-        return subject, days, start[subject] + slope[subject] * days + 25.0 * random.normal(size=180)
-    return _codes(table["Subject"]), table["Days"].to_numpy(float), table["Reaction"].to_numpy(float)
+        return (
+            subject,
+            days,
+            start[subject] + slope[subject] * days + 25.0 * random.normal(size=180),
+        )
+    return (
+        _codes(table["Subject"]),
+        table["Days"].to_numpy(float),
+        table["Reaction"].to_numpy(float),
+    )
 
 
 def election88(rows: int = 300) -> dict[str, np.ndarray]:

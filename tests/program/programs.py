@@ -570,9 +570,7 @@ def _crossed(tau, xi, row, column, _):
     return bernoulli(start + tau * xi["r"][row], start)
 
 
-EXAMPLES["crossed"] = Example(
-    crossed, designs.crossed, "sd_row", _crossed, reparam=("r", "c")
-)
+EXAMPLES["crossed"] = Example(crossed, designs.crossed, "sd_row", _crossed, reparam=("r", "c"))
 
 
 # A Bayesian network of equinox: every weight has the same scale.

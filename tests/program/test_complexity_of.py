@@ -96,7 +96,9 @@ def test_one_entry_of_a_vector_of_scales():
         sigma = np.asarray(made.noise["rest"]["sigma"])
         # With the other entry at zero the factor of the covariance has one column.
         wanted = [
-            np.mean([programs.normal(t * z[s, :, index][subject] * row, sigma[s]) for s in range(3)])
+            np.mean(
+                [programs.normal(t * z[s, :, index][subject] * row, sigma[s]) for s in range(3)]
+            )
             for t in TAUS
         ]
         assert corr.shape == (3, 2, 2)
@@ -124,8 +126,6 @@ def test_second_call_compiles_nothing():
 
 
 def test_rest_by_value_moves_the_reference():
-    y, sigma = designs.eight_schools()
-
     def counts(y):
         mu = numpyro.sample("mu", dist.Normal(0, 5))
         tau = numpyro.sample("tau", dist.HalfNormal(1))

@@ -21,6 +21,7 @@ from predcp._maps._modular import ModularComplexity
 from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
     "CoefficientEvidence",
@@ -34,6 +35,7 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
     "Unit",
     "VectorComplexity",
     "extrapolated",

@@ -1,18 +1,23 @@
 """How far the coordinates of a model's predictions have moved from the reference's.
 
-The difference of two forward passes loses its digits near a non-zero reference. There the
-displacement is instead `J(theta_0 + step / 2) step`, exact to second order, with the step in the
-parameters read off their velocity: `step = velocity / a` when they move as `tau^a`.
+The difference of two forward passes loses its digits near the reference. There the displacement is
+instead the integral of the derivative along the step in the parameters, by Gauss's rule:
+`int_0^1 J(theta_0 + s step) step ds`. The step itself is read off the parameters' velocity:
+`step = velocity / a` when they move as `tau^a`.
 """
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 # A power of tau outside this range is not a local exponent but a sign that there is none.
 _POWERS = (0.02, 50.0)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+# Three nodes leave an error of (bend / 4)^3 for a smooth model: at most 2e-13 at this bend.
+_MOST_BEND = 1e-3
 
 
 def parameter_step(
@@ -50,15 +55,27 @@ def displacement(
     of the parameters' structure; `reference`, the coordinates at the origin.
     """
     moved, speed = jax.jvp(coordinates, (theta,), (velocity,))
-    middle = jax.tree.map(lambda start, change: start + 0.5 * change, origin, step)
-    _, local = jax.jvp(coordinates, (middle,), (step,))
 
-    def choose(here: Array, start: Array, linear: Array) -> Array:
-        # The two errors, eps / size and size^2, meet at the cube root of eps.
-        threshold = jnp.finfo(linear.dtype).eps ** (1.0 / 3.0)
-        scale = jnp.max(jnp.abs(start))
-        # Where the model has saturated its derivative is small but the difference is not.
-        size = jnp.maximum(jnp.max(jnp.abs(linear)), jnp.max(jnp.abs(here - start)))
-        return jnp.where(size < threshold * scale, linear, here - start)
+    def derivative(fraction: Array) -> PyTree:
+        part = jax.tree.map(lambda start, change: start + fraction * change, origin, step)
+        return jax.jvp(coordinates, (part,), (step,))[1]
+
+    kind = jnp.result_type(*jax.tree.leaves(step))
+    local = jax.vmap(derivative)(jnp.asarray([0.0, *(0.5 + 0.5 * _NODES)], kind))
+
+    def choose(here: Array, start: Array, slopes: Array) -> Array:
+        # Where the derivative bends the model has moved far enough for a difference.
+        first, slopes = slopes[0], slopes[1:]
+        bend = jnp.abs(slopes[0] - 2.0 * slopes[1] + slopes[2])
+        largest = jnp.max(jnp.abs(slopes), axis=0)
+        # A model that has saturated before the first node has a derivative at the origin only.
+        smooth = (bend <= _MOST_BEND * largest) & (jnp.abs(first) <= 4.0 * largest)
+        # A kink between the nodes (a ReLU that switches) goes unseen: once the difference has
+        # three quarters of the digits, take it.
+        small = jnp.finfo(slopes.dtype).eps ** 0.25
+        size = jnp.max(jnp.abs(here - start))
+        smooth &= size < small * jnp.max(jnp.abs(start))
+        weights = jnp.asarray(0.5 * _WEIGHTS, slopes.dtype)
+        return jnp.where(smooth, jnp.tensordot(weights, slopes, axes=1), here - start)
 
     return jax.tree.map(choose, moved, reference, local), speed

@@ -6,7 +6,7 @@ from predcp.linear._draws import Draws
 from predcp.linear._layout import Progress
 from predcp.linear._target import Target
 
-INFERENCES = ("nuts", "gibbs", "hmc", "vi", "laplace")
+INFERENCES = ("nuts", "gibbs", "vi", "laplace")
 
 
 @runtime_checkable
@@ -21,17 +21,13 @@ class Inference(Protocol):
 def as_inference(inference: Any, seed: int) -> Inference:
     """The object a name stands for; an object is taken as it is, its own seed included."""
     if inference == "nuts":
-        from predcp.linear._hamiltonian import Nuts
+        from predcp.linear._nuts import Nuts
 
         return Nuts(seed=seed)
     if inference == "gibbs":
         from predcp.linear._gibbs import Gibbs
 
         return Gibbs(seed=seed)
-    if inference == "hmc":
-        from predcp.linear._hamiltonian import Hmc
-
-        return Hmc(seed=seed)
     if inference == "laplace":
         from predcp.linear._laplace import Laplace
 

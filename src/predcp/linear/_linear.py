@@ -95,6 +95,15 @@ class LinearRegression(RegressorMixin, Regression):
     def _outputs(self) -> list[str]:
         return [""]
 
+    def _sign_words(self) -> str:
+        return "a positive coefficient: a larger column goes with a larger outcome"
+
+    def _size_words(self, size: float) -> str:
+        return (
+            "probability that one standard deviation of the column changes the outcome by more "
+            f"than {size:g} of its standard deviations, up or down"
+        )
+
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         scale = self.target_.scale[0]
         return {

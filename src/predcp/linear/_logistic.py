@@ -92,6 +92,18 @@ class LogisticRegression(ClassifierMixin, Regression):
     def _outputs(self) -> list[str]:
         return [""] if len(self.classes_) == 2 else [str(name) for name in self.classes_]
 
+    def _sign_words(self) -> str:
+        if len(self.classes_) > 2:
+            return "a positive coefficient of name[class] favours that class"
+        without, favoured = self.classes_
+        return f"a positive coefficient favours class {favoured} over class {without}"
+
+    def _size_words(self, size: float) -> str:
+        return (
+            "probability that one standard deviation of the column changes the log odds by more "
+            f"than {size:g}, up or down"
+        )
+
     def _set_coefficients(self, coefficients: np.ndarray, intercept: np.ndarray) -> None:
         # A row a logit, as scikit-learn has it.
         self.coef_, self.intercept_ = np.atleast_2d(coefficients.T), np.atleast_1d(intercept)

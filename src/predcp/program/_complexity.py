@@ -242,6 +242,8 @@ def complexity_of(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
     **kwargs: Any,
@@ -262,6 +264,8 @@ def complexity_of(
     - `off`: names of other scales to switch off (set to 0).
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     - `index`, `others`: for a site with several scales, which entry moves and where the others are
         (0 when left out).
     """
@@ -288,6 +292,8 @@ def complexity_of(
         key=jax.random.key(0) if key is None else key,
         method=method,
         divergence=divergence,
+        per=per,
+        weights=weights,
         index=index,
         others=others,
     )
@@ -305,6 +311,8 @@ def program_map(
     key: Array,
     method: str,
     divergence: Divergence,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
 ) -> ProgramComplexity:
@@ -340,7 +348,9 @@ def program_map(
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None
-    return ProgramComplexity(program, arrays, given, noise, divergence, others=others)
+    return ProgramComplexity(
+        program, arrays, given, noise, divergence, others=others, per=per, weights=weights
+    )
 
 
 def require_increasing(complexity: ProgramComplexity) -> None:

@@ -69,10 +69,10 @@ def drawn(distribution: Any, noise: Array, singular: bool = False) -> Array:
     """
     inner = unwrapped(distribution)
     if isinstance(inner, dist.Normal):
-        return inner.loc + inner.scale * noise
+        return jnp.asarray(inner.loc) + jnp.asarray(inner.scale) * noise
     if isinstance(inner, _TRIANGULAR):
-        factor = _singular_factor(inner) if singular else inner.scale_tril
-        return inner.loc + jnp.squeeze(factor @ noise[..., None], -1)
+        factor = _singular_factor(inner) if singular else jnp.asarray(inner.scale_tril)
+        return jnp.asarray(inner.loc) + jnp.squeeze(factor @ noise[..., None], -1)
     if _is_transformed(inner):
         value = drawn(inner.base_dist, noise, singular)
         for transform in inner.transforms:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+from jax.core import Tracer
 from jaxtyping import Array
 from numpyro import handlers
 from numpyro.primitives import Messenger
@@ -57,7 +58,7 @@ _TRACED = _Traced()
 
 
 def _identity(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray | jax.Array) and not isinstance(leaf, jax.core.Tracer):
+    if isinstance(leaf, np.ndarray | jax.Array) and not isinstance(leaf, Tracer):
         values = np.asarray(leaf)
         return values.shape, values.dtype.str, values.tobytes()
     try:
@@ -80,7 +81,7 @@ def split_arguments(
 
 def is_traced(leaf: Any) -> bool:
     """Whether a leaf is under a transformation of the caller."""
-    return isinstance(leaf, jax.core.Tracer)
+    return isinstance(leaf, Tracer)
 
 
 def is_array(leaf: Any) -> bool:
@@ -102,9 +103,7 @@ Draw = Callable[[str, Any, Any], Any]
 class Values(Messenger):
     """Give sites their values: from a mapping, or for latent sites from a function."""
 
-    def __init__(
-        self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None
-    ):
+    def __init__(self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None):
         self.values, self.draw = values, draw
         super().__init__(fn)
 
