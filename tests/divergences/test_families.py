@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.family_cases import CASES
 
 import predcp
 from predcp._divergences import families
-from tests.family_cases import CASES
 
 DIVERGENCES = (predcp.kl, predcp.reverse_kl, predcp.squared_hellinger, predcp.jensen_shannon)
 DESIGN = np.array([[0.8, -0.5], [-1.1, 0.3]])

@@ -10,11 +10,11 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import i0e, i1e
 from numpyro.distributions.kl import kl_divergence
+from tests.oracle import relative_error
 
 import predcp
 from predcp._divergences import _divergence
 from predcp._divergences._refusals import reason
-from tests.oracle import relative_error
 
 DIVERGENCES = {
     "kl": (predcp.kl, lambda p, q: sum(a * mp.log(a / b) for a, b in zip(p, q) if a)),
