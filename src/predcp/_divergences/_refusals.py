@@ -43,9 +43,6 @@ _REASONS: dict[str, tuple[type, ...]] = {
     "its log density is relaxed, not that of the observation": (
         dist.continuous.RelaxedBernoulliLogits,
     ),
-    "it is wrapped; pass the distribution inside and the rows it applies to as weights": (
-        dist.MaskedDistribution,
-    ),
 }
 
 
