@@ -52,7 +52,7 @@ test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/explore
 
-demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (about eighty seconds)
+demo: $(STAMP)  ## audit a model, state its prior in one sentence, fit before and after (a minute)
 	$(BIN)/python -m predcp demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/

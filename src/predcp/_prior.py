@@ -1,6 +1,6 @@
 """The prior on a scale: a prior on the divergence pulled back through a complexity map."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -258,7 +258,9 @@ class ComplexityPrior(dist.TransformedDistribution):
         `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
         (single precision: to 2e-4, within 20), which is checked here.
         """
-        quick = ComplexityPrior(self.pi, TabulatedComplexity(self.complexity), self.truncate)
+        quick = ComplexityPrior(
+            self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
+        )
         table: Any = quick.complexity
         ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
         fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))

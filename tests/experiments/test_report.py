@@ -163,7 +163,7 @@ def test_the_headline_names_a_clear_winner(tmp_path):
     noise = np.random.default_rng(0).normal(0.0, 1.0, 10)
     values = {"a": list(noise), "b": list(noise - 0.5 + 0.05 * np.sin(range(10))), "c": [-5.0] * 10}
     text = to_markdown(report(store_of(tmp_path, values)))
-    assert "Clearly the best in log likelihood, in 1 of 1 comparisons of priors: a on d" in text
+    assert "Clearly the best in log likelihood, in 1 of 1 comparison of priors: a on d" in text
     assert re.search(r"\| d \| nuts \| a \| .* \| b \| 0\.49\d ± 0\.01\d \| yes \|", text)
 
 
@@ -190,6 +190,9 @@ def test_priors_are_compared_with_the_base_rate(tmp_path):
     assert "| d | nuts | a | -0.500 ± 0.058 | b |" in text and "| 0.050 ± 0.058 |" in text
     # It has a row of its own, but is never called the best prior.
     assert "| d | none | base rate | -0.55 ± 0 |" in text
+    assert "Not clearly better than the base rate, with any prior: d (nuts)." in text
+    useful = to_markdown(report(store_of(tmp_path / "useful", values, base_rate=-2.0)))
+    assert "Not clearly better" not in useful
     text = to_markdown(report(store_of(tmp_path / "other", values, base_rate=-0.1)))
     assert "| d | nuts | a |" in text and "-0.400 ± 0.058" in text
 

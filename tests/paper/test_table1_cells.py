@@ -46,6 +46,10 @@ def test_settings_reach_the_sampler():
     assert isinstance(made["mcmc"], Gibbs) and made["mcmc"].max_draws == 32000
     assert isinstance(made["vi"], MeanField) and made["vi"].rule == "advi"
     assert isinstance(inference(Cell("d", "logistic", "ecp", "nuts")), Nuts)
+    # Gibbs sweeps cost the square of the rows: a tall table is for NUTS.
+    mcmc = next(cell for cell in cells if cell.inference == "mcmc")
+    tall = inference(mcmc, tall=True)
+    assert isinstance(tall, Nuts) and (tall.chains, tall.draws) == (4, 2000)
     draws = {
         cell.data: coefficient_prior(cell).noise_draws for cell in cells if cell.prior == "predcp"
     }

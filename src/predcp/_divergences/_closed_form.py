@@ -32,6 +32,7 @@ def closed_form(
     bounded: bool,
     near: float = 0.2,
     event_axes: int = 0,
+    fixed: tuple[str, ...] = (),
 ) -> Rule:
     """The rule of a formula.
 
@@ -43,12 +44,13 @@ def closed_form(
         below the distance of the formula's nearest singularity.
     - `event_axes`: how many trailing axes of a coordinate belong to one observation; the terms have
         the other axes only.
+    - `fixed`: coordinates that must not move.
     """
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
         terms = formula(reference, displacement)
-        return sum(jnp.exp(weight) * coefficient for weight, coefficient in terms)
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -105,4 +107,27 @@ def closed_form(
         ]
         return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
 
-    return Rule(value, slope, bounded)
+    return Rule(value, slope, bounded, fixed)
+
+
+def hellinger_from(distance: Rule) -> Rule:
+    """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
+
+    def total(terms: list[Terms]) -> Array:
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+
+    def value(reference, direction, log_size):
+        terms = distance.value(reference, direction, log_size)
+        whole = total(terms)
+        tiny = whole < jnp.finfo(whole.dtype).eps
+        return [
+            (jnp.zeros_like(whole), jnp.where(tiny, 0.0, -jnp.expm1(-whole))),
+            *((weight, jnp.where(tiny, coefficient, 0.0)) for weight, coefficient in terms),
+        ]
+
+    def slope(reference, direction, log_size, velocity):
+        whole = total(distance.value(reference, direction, log_size))
+        terms = distance.slope(reference, direction, log_size, velocity)
+        return [(weight - whole, coefficient) for weight, coefficient in terms]
+
+    return Rule(value, slope, True, distance.fixed)

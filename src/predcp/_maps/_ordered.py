@@ -44,7 +44,7 @@ class OrderedComplexity(VectorComplexity):
     - `noise`: xi with a leading axis of S draws: a list of L pytrees of arrays for a list of
         functions, any pytree for one function.
     - `components`: L, needed for one function.
-    - `divergence`, `bounded`: as in `PredictiveComplexity`.
+    - `divergence`, `bounded`, `per`, `weights`: as in `PredictiveComplexity`.
     - `unit`: "variance" or "standard deviation", what each tau is; None to find it from a list of
         functions.
     """
@@ -61,9 +61,12 @@ class OrderedComplexity(VectorComplexity):
         divergence: Divergence = kl,
         bounded: bool | None = None,
         unit: Unit | None = None,
+        per: Any = "trial",
+        weights: Any = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.x, self.divergence = x, divergence
+        self.per, self.weights = per, weights
         if callable(parameters):
             if not isinstance(components, int) or components < 1:
                 raise ValueError(
@@ -91,7 +94,7 @@ class OrderedComplexity(VectorComplexity):
         made = [self._checked(entry, bounded) for entry in range(self.components)]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.powers = tuple(single.power for single in made)
-        self.bounded = made[0].bounded
+        self.bounded, self.per, self.weights = made[0].bounded, made[0].per, made[0].weights
         self.cost = self.components * made[0].cost
         self.unit = self._find_unit() if unit is None else require_unit(unit)
 
@@ -127,6 +130,8 @@ class OrderedComplexity(VectorComplexity):
             "x": self.x,
             "noise": self.noise,
             "divergence": self.divergence,
+            "per": self.per,
+            "weights": self.weights,
         }
 
     def _theta(self, tau: Sequence[Array], xi: PyTree) -> PyTree:

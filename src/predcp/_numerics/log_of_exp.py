@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import Literal
 from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array
@@ -20,6 +21,7 @@ from predcp._numerics.special import log_softplus
 
 _RESHAPING = {"broadcast_in_dim", "convert_element_type", "copy", "dynamic_slice", "expand_dims",
               "gather", "reshape", "rev", "slice", "squeeze", "stop_gradient", "transpose"}  # fmt: skip
+_JOINING = {"concatenate", "stack"}
 _INLINED = {"pjit", "jit"}
 _CUSTOM = {"custom_jvp_call", "custom_vjp_call"}
 _SOURCES = {"exp", "logistic"}
@@ -149,6 +151,16 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _Known(log=log_softplus(first.excess))
     if name == "sub" and _is_one(arguments[0]):
         return _Known(log=found[1].rest, rest=found[1].log)
+    if name == "sub" and _is_one(arguments[1]) and first.excess is not None:
+        return _Known(log=first.excess)
+    if (
+        name == "div"
+        and _is_one(arguments[0])
+        and found[1].rest is not None
+        and found[1].log is not None
+    ):
+        # 1 / v - 1 = (1 - v) / v
+        return _Known(log=-found[1].log, excess=found[1].rest - found[1].log)
     if name == "sub" and found[1].negated is not None:
         return _sum(arguments, [first.log, found[1].negated.log], result)
     if name in ("add", "add_any"):
@@ -159,10 +171,12 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _guarded(name, arguments, found)
     if name in _RESHAPING:
         moved = [None if log is None else _apply(equation, [log, *arguments[1:]])[0]
-                 for log in (first.log, first.rest)]  # fmt: skip
+                 for log in (first.log, first.rest, first.excess)]  # fmt: skip
         return _Known(*moved) if any(log is not None for log in moved) else _NOTHING
     if all(log is None for log in logs):
         return _NOTHING
+    if name in _JOINING:
+        return _Known(log=_apply(equation, [_filled(*pair) for pair in zip(arguments, logs)])[0])
     return _Known(log=_log_of(name, parameters, arguments, logs))
 
 
@@ -171,9 +185,6 @@ def _log_of(name: str, parameters: Any, arguments: list[Any], logs: list[Any]) -
     if name == "select_n":
         cases = [_filled(value, log) for value, log in zip(arguments[1:], logs[1:])]
         return jax.lax.select_n(arguments[0], *cases)
-    if name == "concatenate":
-        cases = [_filled(value, log) for value, log in zip(arguments, logs)]
-        return jax.lax.concatenate(cases, parameters["dimension"])
     if name == "mul":
         return _filled(arguments[0], logs[0]) + _filled(arguments[1], logs[1])
     if name == "div":
@@ -211,6 +222,9 @@ def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
         return _Known(log=jnp.logaddexp(*logs))
     (other,) = [jnp.asarray(value) for value, log in zip(arguments, logs) if log is None]
     (log,) = [log for log in logs if log is not None]
+    if not isinstance(other, jax.core.Tracer) and bool(np.all(np.asarray(other) >= 0.0)):
+        # The total may have overflowed: leave it out of the program altogether.
+        return _Known(log=jnp.logaddexp(_filled(other, None), log))
     positive = other > 0.0
     both = jnp.logaddexp(jnp.log(jnp.where(positive, other, 1.0)), log)
     less = _filled(jnp.where(other < 0.0, total, 1.0), None)
@@ -218,14 +232,14 @@ def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
 
 
 def _is_one(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and bool(np.all(np.asarray(value) == 1.0))
+    return not isinstance(value, Tracer) and bool(np.all(np.asarray(value) == 1.0))
 
 
 def _guarded(name: str, arguments: list[Any], found: list[_Known]) -> _Known:
     """A value kept within rounding of 0 and 1 is itself: a known log needs no such guard."""
     for own, bound in ((0, 1), (1, 0)):
         limit = arguments[bound]
-        if found[own] is _NOTHING or isinstance(limit, jax.core.Tracer):
+        if found[own] is _NOTHING or isinstance(limit, Tracer):
             continue
         kind = jnp.finfo(jnp.asarray(arguments[own]).dtype)
         below = name == "max" and np.all(np.asarray(limit) <= 2.0 * float(kind.tiny))

@@ -1,4 +1,4 @@
-"""Show how far a fit is."""
+"""Show the progress of a fit."""
 
 import contextlib
 import inspect
@@ -16,24 +16,35 @@ class Bar(Protocol):
 
 
 @contextlib.contextmanager
-def progress_bar(progress: Any, words: str) -> Iterator[Progress | None]:
-    """The function that a sampler reports to.
+def progress_bar(
+    progress: Any, words: str, describe: Callable[[Any], str] | None = None
+) -> Iterator[Progress | None]:
+    """The function that a fit reports to.
 
-    **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
-    function of the steps done, their total and, if it takes three arguments, words for what is
-    being done (`compiling`, `sampling`; None for no change).
+    **Arguments**
+    - `progress`: None (or False) for silence, True for a bar on standard error, or a function of
+        the steps done, their total and, if it takes three arguments, words for what is being done
+        (`compiling`, `sampling`; None for no change).
+    - `words`: what the bar is called.
+    - `describe`: for a fit whose third argument is a value instead of words (an accuracy, say):
+        the words of a bar for that value.
     """
     if progress is None or progress is False:
         yield None
     elif progress is True:
         with bar(words) as report:
-            yield report
+            if describe is None:
+                yield report
+            else:
+                yield lambda done, total, value: report(done, total, f"{words}, {describe(value)}")
     else:
         if not callable(progress):
+            arguments = "(done, total)" if describe is None else "(done, total, value)"
             raise ValueError(
-                f"progress must be None, True or a function of (done, total), got {progress!r}"
+                f"progress must be None, True or a function of {arguments}, got {progress!r}"
             )
-        yield as_report(progress)
+        given = cast(Progress, progress)
+        yield as_report(given) if describe is None else given
 
 
 def as_report(progress: Progress | None) -> Bar:
@@ -64,10 +75,10 @@ def bar(words: str) -> Iterator[Bar]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task(words, total=None)
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as shown_bar:
+        task = shown_bar.add_task(words, total=None)
 
         def report(done: int, total: int, words: str | None = None) -> None:
-            drawn.update(task, completed=done, total=total, description=words)
+            shown_bar.update(task, completed=done, total=total, description=words)
 
         yield report

@@ -3,9 +3,11 @@
 A compiled program keeps the values that a function read when it was traced. `reads` lists those
 values: closure cells, defaults, globals, and the attributes of global modules and objects that
 the code names, through plain Python functions. Plain values and small NumPy arrays count by
-value, everything else by identity. Functions of installed numerical libraries are not entered.
+value, everything else by identity. Left out are functions of installed numerical libraries, and
+variables that a function assigns itself, such as a counter of its calls.
 """
 
+import dis
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from operator import itemgetter
@@ -42,9 +44,17 @@ class _Same:
 
 
 @lru_cache(maxsize=4096)
+def _assigned(code: CodeType) -> frozenset[str]:
+    """Globals and variables of outer functions that the code assigns: counters, not inputs."""
+    stores = ("STORE_GLOBAL", "STORE_DEREF")
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in stores}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
 def _names(code: CodeType) -> tuple[str, ...]:
     """Every global and attribute that the code, or a function defined in it, names."""
-    found = dict.fromkeys(code.co_names)
+    found = {name: None for name in code.co_names if name not in _assigned(code)}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_names(constant)))
@@ -117,7 +127,10 @@ class _Walk:
 
     def function(self, function: FunctionType) -> None:
         names = _names(function.__code__)
-        for cell in function.__closure__ or ():
+        assigned = _assigned(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name in assigned:
+                continue
             try:
                 self.visit(cell.cell_contents, names)
             except ValueError:
@@ -193,10 +206,12 @@ def _has_fields(value: Any) -> bool:
 
 
 def reads(*things: Any) -> tuple[Any, ...]:
-    """A hashable list of what the functions inside some objects read now."""
+    """A hashable list of what some functions, or the functions inside some objects, read now."""
     walk = _Walk()
     for thing in things:
         if _has_fields(thing):
             for function in _functions(thing):
                 walk.visit(function, ("rules_added",))
+        elif callable(thing):
+            walk.visit(thing)
     return tuple(walk.found)

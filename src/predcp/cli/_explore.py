@@ -35,8 +35,8 @@ def explore_command(
 def demo_command(
     output: Annotated[Path, typer.Option(help="Folder of what it makes.")] = Path("demo_output"),
 ) -> None:
-    """Compare half-Cauchy, ECP and PredCP on an embedded table: NUTS, a picture, a report."""
+    """Audit a hospital model, state its prior in one sentence, and fit before and after."""
     with errors():
-        from predcp.paper import demo
+        from predcp.cli._demo import demo
 
         demo(output)

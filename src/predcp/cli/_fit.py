@@ -93,13 +93,14 @@ def fit_command(
         # A bar in a pipe or a log file is noise.
         progress = sys.stderr.isatty() and not as_json
         fitted = fit_file(file, target, output, model, prior, seed, sampling, options, progress)
+    summary = None if fitted.summary is None else in_options(fitted.summary)
     if as_json:
-        values = {**vars(fitted), "output": str(output)}
-        values["warnings"] = [in_options(words) for words in fitted.warnings]
-        print(json.dumps(values))
+        words = [in_options(warning) for warning in fitted.warnings]
+        told = {"summary": summary, "warnings": words, "output": str(output)}
+        print(json.dumps(vars(fitted) | told))
         return
-    if fitted.summary is not None:
-        print(f"{in_options(fitted.summary)}\n")
+    if summary is not None:
+        print(f"{summary}\n")
     print(
         f"{fitted.estimator} ({fitted.task}) on {fitted.rows} rows and "
         f"{len(fitted.features)} features, saved as {output}"

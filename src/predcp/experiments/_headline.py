@@ -54,16 +54,24 @@ def headline(summary: Summary, name: Callable[[str], str] = str) -> list[Block]:
     elif not clear:
         words = (
             f"No prior is clearly the best in {metric_title(metric)}: every lead over the second "
-            f"best may be chance ({count} comparisons, paired on the same splits)."
+            f"best may be chance ({_number(count, 'comparison')}, paired on the same splits)."
         )
     else:
         where = "; ".join(
             f"{name(v.best.prior)} on {v.best.data} ({name(v.best.inference)})" for v in clear
         )
         words = (
-            f"Clearly the best in {metric_title(metric)}, in {len(clear)} of {len(verdicts)} "
-            f"comparisons of priors: {where}. Other leads may be chance."
+            f"Clearly the best in {metric_title(metric)}, in {len(clear)} of "
+            f"{_number(len(verdicts), 'comparison')} of priors: {where}. Other leads may be chance."
         )
+    useless = [
+        f"{v.best.data} ({name(v.best.inference)})"
+        for v in verdicts
+        if (lead := v.over_base_rate) is not None
+        and not (lead.difference > 0 and is_clear(lead, len(verdicts)))
+    ]
+    if useless:
+        words += f" Not clearly better than the base rate, with any prior: {', '.join(useless)}."
     header = ("data", "inference", "best prior", metric_title(metric), "second best")
     header += ("lead over the second", "more than chance?", "lead over the base rate")
     rows = [_line(verdict, count, name) for verdict in verdicts]
@@ -73,8 +81,8 @@ def headline(summary: Summary, name: Callable[[str], str] = str) -> list[Block]:
         Paragraph(
             "A lead is a mean paired difference with its standard error. It is more than chance "
             f"if a t test over the splits rejects zero at {100 * _LEVEL:g}% after correction for "
-            f"all {count} pairs of priors (Bonferroni). Splits of one data set share rows, so the "
-            "errors are somewhat too small."
+            f"{_number(count, 'pair')} of priors (Bonferroni). Splits of one data set share rows, so "
+            "the errors are somewhat too small."
         ),
     ]
 
@@ -129,6 +137,10 @@ def _groups(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], list[Row]
 
 def _comparisons(rows: Sequence[Row], metric: str) -> int:
     return sum(comb(len(members), 2) for members in _groups(rows, metric).values())
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _line(verdict: Verdict, count: int, name: Callable[[str], str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from predcp.experiments._record import CELL_FILE, CorruptRecord, parse
 
 SUFFIX = ".parquet"
 _FORMAT = b"predcp-packed-1"
+_REPEATED = ["data", "model", "prior", "inference", "settings", "environment"]
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,13 @@ def write_packed(path: Path, cells: Sequence[PackedCell]) -> None:
     try:
         with staging.open("wb") as file:
             # A high level takes a second and saves a third; dictionaries do not help long texts.
-            pyarrow.parquet.write_table(
+            write: Any = pyarrow.parquet.write_table
+            write(
                 table,
                 file,
                 compression="zstd",
                 compression_level=19,
-                use_dictionary=["data", "model", "prior", "inference", "settings", "environment"],
+                use_dictionary=_REPEATED,  # pyright: ignore[reportArgumentType]
                 write_statistics=False,
             )
             file.flush()

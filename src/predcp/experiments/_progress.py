@@ -1,6 +1,7 @@
 """Show how a run is going: a live view on a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol, TextIO
@@ -96,12 +97,18 @@ class Counts:
 
 
 class Lines:
-    """Plain lines, at most one every two seconds besides notes."""
+    """Plain lines, at most one every two seconds besides notes; one after ten seconds of silence."""
 
-    def __init__(self, stream: TextIO | None = None, every: float = 2.0) -> None:
-        """**Arguments:** where to write (default: standard error); seconds between lines."""
+    def __init__(
+        self, stream: TextIO | None = None, every: float = 2.0, silence: float = 10.0
+    ) -> None:
+        """**Arguments:** where to write (default: standard error); seconds between lines; seconds
+        without a line after which one says what is running."""
         self._stream = stream or sys.stderr
-        self._every = every
+        self._every, self._silence = every, silence
+        self._running: dict[Cell, float] = {}
+        self._progress: dict[Cell, str] = {}
+        self._over = threading.Event()
         self._last_line = float("-inf")
         self._last_note = ""
         self._counts = Counts(0, 0, 0)
@@ -113,18 +120,24 @@ class Lines:
             f"{total} cells, {finished} already done, {failed} failed before, "
             f"up to {workers} at a time"
         )
+        self._last_line = time.monotonic()
+        threading.Thread(target=self._break_silence, daemon=True).start()
 
     def started(self, cell: Cell) -> None:
         """Counts the cell."""
         self._counts.start()
+        self._running[cell] = time.monotonic()
 
     def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
         """A line, if the last one is old enough."""
-        self._write_now_and_then(f"{self._counts}; {describe(cells, done, total, words)}")
+        self._progress[cells[0]] = describe(cells, done, total, words)
+        self._write_now_and_then(f"{self._counts}; {self._progress[cells[0]]}")
 
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
         """A line, if the last one is old enough."""
         self._counts.end(failed, elsewhere)
+        self._running.pop(cell, None)
+        self._progress.pop(cell, None)
         self._write_now_and_then(str(self._counts))
 
     def note(self, message: str) -> None:
@@ -135,7 +148,19 @@ class Lines:
 
     def close(self) -> None:
         """The final counts."""
+        self._over.set()
         self._write(str(self._counts))
+
+    def _break_silence(self) -> None:
+        """Say what is running while a model compiles or does not report its progress."""
+        while not self._over.wait(self._silence / 10):
+            first = next(iter(list(self._running.items())), None)
+            if first is None or time.monotonic() - self._last_line < self._silence:
+                continue
+            cell, since = first
+            words = self._progress.get(cell, describe([cell], 0, 0, "running"))
+            took = duration(time.monotonic() - since)
+            self._write_now_and_then(f"{self._counts}; {words}, for {took} so far")
 
     def _write_now_and_then(self, line: str) -> None:
         if time.monotonic() - self._last_line >= self._every:

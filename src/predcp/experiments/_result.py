@@ -71,14 +71,14 @@ class Context:
     deadline: float | None = None
     progress: Callable[[int, int, str], None] | None = None
 
-    def report(self, done: int, total: int, words: str = "") -> None:
+    def report(self, done: int, total: int, words: str | None = None) -> None:
         """Show that `done` of `total` pieces of a fit are done; call it at least every two seconds.
 
         **Arguments:** `words`, what the pieces are, or what happens now (`compiling`); a total of 0
         is not shown.
         """
         if self.progress is not None:
-            self.progress(done, total, words)
+            self.progress(done, total, words or "")
 
     def seconds_left(self) -> float | None:
         """How long fits may go on, at least 0; None for as long as they take."""

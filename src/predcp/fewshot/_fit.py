@@ -1,4 +1,4 @@
-"""Train runs to the end, with looks at validation tasks, checkpoints and progress."""
+"""Train runs to the end, with validation, checkpoints and progress."""
 
 import math
 import os
@@ -28,14 +28,14 @@ ReportProgress = Callable[[int, int, np.ndarray], None]
 
 @dataclass(frozen=True)
 class Fit:
-    """What training gave, for every run.
+    """Result of training, for every run.
 
     **Arguments**
     - `best`: the parameters kept, with a leading axis of runs; `iteration` when they were seen and
         `validation_accuracy` how they did (a fraction; NaN without validation classes).
-    - `history`: `iteration` `(looks,)`; `sigma` and `kappa` `(looks, runs, modules)`; `loss`, `accuracy`,
-        `validation_accuracy`, `validation_log_likelihood` `(looks, runs)`.
-    - `iterations` done and `seconds` spent in training here, compilation and looks left out.
+    - `history`: one row per validation: `iteration` `(rows,)`; `sigma` and `kappa` `(rows, runs, modules)`;
+        `loss`, `accuracy`, `validation_accuracy`, `validation_log_likelihood` `(rows, runs)`.
+    - `iterations` done and `seconds` spent in training here, without compilation and validation.
     """
 
     trainer: Trainer
@@ -66,7 +66,7 @@ def fit_runs(
     """Train runs side by side in one program.
 
     A run's result does not depend on its company but for rounding. Interrupted with a checkpoint,
-    the same call goes on to the same bits.
+    the same call resumes and gives the same bits.
 
     **Arguments**: as `Trainer`'s; `checkpoint`, a file; `report_progress`, see `ReportProgress`; `seconds`,
     after which to stop with `Paused`.
@@ -127,7 +127,7 @@ def fit_runs(
 
 
 def _save(checkpoint: Checkpoint, state: State, history: History, finished: bool) -> None:
-    # An interrupt may have come between a look and the state it belongs to.
+    # An interrupt may have come between a validation and its state.
     known = sum(number <= int(state.iteration) for number in history["iteration"])
     seen = {name: np.asarray(values[:known]) for name, values in history.items()}
     checkpoint.save(state, {"finished": finished}, seen)
@@ -148,7 +148,7 @@ def identity(trainer: Trainer) -> dict[str, Any]:
 
 
 def record(history: History, trainer: Trainer, state: State, seen: dict[str, Any]) -> None:
-    """Add one look to the history."""
+    """Add one validation to the history."""
     history["iteration"].append(int(state.iteration))
     history["sigma"].append(np.exp(np.asarray(state.meta.log_sigma)))
     history["kappa"].append(np.asarray(trainer.kappa(state.meta)))

@@ -86,7 +86,7 @@ class Conditional:
         """The most probable u."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def solution(self) -> Mode:
         """The mode as Newton's method found it."""
         raise NotImplementedError

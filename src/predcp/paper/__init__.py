@@ -13,7 +13,6 @@ from predcp.paper._register import register
 
 if TYPE_CHECKING:
     from predcp.paper._algorithm_1 import algorithm_1
-    from predcp.paper._demo import demo
     from predcp.paper._fewshot_comparison import compare_fewshot, comparison_table, read_scores
     from predcp.paper._fewshot_training import (
         Training,
@@ -35,7 +34,6 @@ __all__ = [
     "algorithm_1",
     "compare_fewshot",
     "comparison_table",
-    "demo",
     "depth_picture",
     "depth_table",
     "horseshoe_variance",
@@ -55,7 +53,6 @@ _LATE = {
     "algorithm_1": "_algorithm_1",
     "compare_fewshot": "_fewshot_comparison",
     "comparison_table": "_fewshot_comparison",
-    "demo": "_demo",
     "depth_picture": "_layer_tables",
     "depth_table": "_layer_tables",
     "horseshoe_variance": "_horseshoe",

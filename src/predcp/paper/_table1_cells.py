@@ -57,7 +57,8 @@ def _result(draws: Draws, split: Split, keep: bool) -> Result:
 
 
 def _sample(cell: Cell, splits: Sequence[Split], context: Context) -> list[Draws]:
-    method = inference(cell)
+    rows, columns = splits[0].train.features.shape
+    method = inference(cell, tall=rows > columns)
     prior = coefficient_prior(cell)
     if cell.inference == "vi" and isinstance(prior, LocalScalePrior):
         # A mean-field fit depends on its coordinates, and the paper's are Stan's.
@@ -82,27 +83,33 @@ def _is_double(cell: Cell) -> bool:
     return precision == "double"
 
 
-# By the name of a cell's inference; the paper's column `mcmc` uses the fastest sampler.
-_SAMPLERS: dict[str, type[ChainSampler]] = {
-    "mcmc": Gibbs,
-    "gibbs": Gibbs,
-    "nuts": Nuts,
-}
+_SAMPLERS: dict[str, type[ChainSampler]] = {"gibbs": Gibbs, "nuts": Nuts}
+# Settings of a Gibbs sweep, which NUTS does not have.
+_SWEEP = ("handovers", "paths", "lattice")
 
 
-def inference(cell: Cell) -> ChainSampler | MeanField:
-    """What a cell's `inference` and settings ask for."""
+def inference(cell: Cell, tall: bool = False) -> ChainSampler | MeanField:
+    """What a cell's `inference` and settings ask for.
+
+    **Arguments**: `tall`, whether the table has more rows than columns. `mcmc` is the faster
+    sampler: Gibbs sweeps for wide tables such as the paper's, NUTS for tall ones.
+    """
     settings: dict[str, Any] = dict(cell.settings)
     for name in ("complexity_draws", "intercept", "precision", *FILE_SETTINGS):
         settings.pop(name, None)
-    if cell.inference in _SAMPLERS:
-        return _SAMPLERS[cell.inference](seed=cell.seed, monitor=("test_probability",), **settings)
+    name = cell.inference
+    if name == "mcmc":
+        name = "nuts" if tall else "gibbs"
+        if tall:
+            settings = {key: value for key, value in settings.items() if key not in _SWEEP}
+    if name in _SAMPLERS:
+        return _SAMPLERS[name](seed=cell.seed, monitor=("test_probability",), **settings)
     if cell.inference in ("vi", "vi-converged"):
         rule = "advi" if cell.inference == "vi" else "converged"
         return MeanField(seed=cell.seed, rule=rule, **settings)
     raise ValueError(
-        f"inference must be one of {', '.join(map(repr, _SAMPLERS))}, 'vi' and 'vi-converged' for "
-        f"logistic, got {cell.inference!r}"
+        f"inference must be one of 'mcmc', {', '.join(map(repr, _SAMPLERS))}, 'vi' and "
+        f"'vi-converged' for logistic, got {cell.inference!r}"
     )
 
 

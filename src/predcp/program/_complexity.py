@@ -1,6 +1,7 @@
 """The map from a scale of a NumPyro program to the divergence of its predictions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +12,9 @@ from jaxtyping import Array, Float, PyTree
 from predcp._divergences import Divergence, kl
 from predcp._maps import PredictiveComplexity
 from predcp._support.arrays import as_float, concrete
-from predcp.program._noise import collapsed, drawn, make_noise
+from predcp._support.compiled import compiled
+from predcp._support.reads import reads
+from predcp.program._noise import at_step, drawn, make_noise
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -42,9 +45,38 @@ class Program:
 
     def trace(self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any = None) -> Any:
         """Run the program with these arrays and values, other scales switched off."""
+        return self._run(arrays, values, draw)
+
+    def _run(
+        self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any, key: Any = None
+    ) -> Any:
         args, kwargs = self.structure.restore(arrays)
         zeros = {name: jnp.zeros(shape) for name, shape in self.off}
-        return run(self.model, args, kwargs, {**zeros, **values}, draw)
+        return run(self.model, args, kwargs, {**zeros, **values}, draw, key)
+
+    def prior_draws(
+        self, arrays: tuple[Any, ...], given: Mapping[str, Any], names: Sequence[str], keys: Array
+    ) -> dict[str, Array]:
+        """Draws of some latent sites from their own prior, one for each key."""
+        return _prior_draws(reads(self.model), self, tuple(names), arrays, dict(given), keys)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _prior_draws(
+    _: Any,
+    program: Program,
+    names: tuple[str, ...],
+    arrays: tuple[Any, ...],
+    given: dict[str, Any],
+    keys: Array,
+) -> dict[str, Array]:
+    """The first argument is what the program reads, so that a changed global compiles anew."""
+
+    def one(key: Array) -> dict[str, Array]:
+        trace = program._run(arrays, given, None, key)
+        return {name: trace[name]["value"] for name in names}
+
+    return jax.vmap(one)(keys)
 
 
 class ProgramComplexity(PredictiveComplexity):
@@ -80,6 +112,7 @@ class ProgramComplexity(PredictiveComplexity):
         )
         for name in ("likelihood", "parameters", "reference"):
             del vars(self)[name]
+        self._check_limit()
 
     def _values(self, tau: Array, xi: PyTree) -> dict[str, Any]:
         scale = self.program.sites.scale
@@ -89,25 +122,20 @@ class ProgramComplexity(PredictiveComplexity):
 
     def parameters(self, tau: Array, xi: PyTree) -> PyTree:
         """The scale and the sites it moves, at one draw of the noise."""
-        return self._forward(tau, xi, drawn)
+        others = self.others is not None or bool(self.program.off)
+        return self._forward(tau, xi, singular=others)
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        names = self.program.sites.collapsing
-        zero = jnp.zeros((), self._dtype)
+        return self._forward(jnp.zeros((), self._dtype), xi, singular=True)
 
-        def draw(fn: Any, noise: Array, name: str) -> Array:
-            return collapsed(fn, noise) if name in names else drawn(fn, noise)
-
-        return self._forward(zero, xi, draw, named=True)
-
-    def _forward(self, tau: Array, xi: PyTree, draw: Any, named: bool = False) -> PyTree:
+    def _forward(self, tau: Array, xi: PyTree, singular: bool) -> PyTree:
         noise = xi["sites"]
 
-        def value(name: str, fn: Any) -> Any:
+        def value(name: str, fn: Any, step: Array | None) -> Any:
             if name not in noise:
                 return None
-            return draw(fn, noise[name], name) if named else draw(fn, noise[name])
+            return drawn(fn, at_step(noise[name], step), singular)
 
         values = self._values(tau, xi)
         trace = self.program.trace(self.x, values, value)
@@ -142,10 +170,13 @@ class ProgramComplexity(PredictiveComplexity):
         return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
 
     def check(self) -> None:
+        """Nothing yet: `_check_limit` needs the finished map."""
+
+    def _check_limit(self) -> None:
         """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
         if not all(concrete(leaf) for leaf in jax.tree.leaves((self.noise, self.rest, self.x))):
             return
-        steps, moves = jax.jit(self._steps_and_moves)()
+        steps, moves = self._steps_and_moves()
         scale = self.program.sites.scale
         for name, distances in steps.items():
             far, near = np.asarray(distances)
@@ -163,6 +194,7 @@ class ProgramComplexity(PredictiveComplexity):
         if not np.any(np.asarray(moves) != 0.0):
             raise ValueError(f"the predictions are the same for every value of {scale!r}")
 
+    @compiled()
     def _steps_and_moves(self) -> tuple[dict[str, Array], Array]:
         """How far moved sites are from the reference at 1e-2 and 1e-5; how predictions move at 1."""
 
@@ -210,6 +242,8 @@ def complexity_of(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
     **kwargs: Any,
@@ -230,6 +264,8 @@ def complexity_of(
     - `off`: names of other scales to switch off (set to 0).
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     - `index`, `others`: for a site with several scales, which entry moves and where the others are
         (0 when left out).
     """
@@ -256,6 +292,8 @@ def complexity_of(
         key=jax.random.key(0) if key is None else key,
         method=method,
         divergence=divergence,
+        per=per,
+        weights=weights,
         index=index,
         others=others,
     )
@@ -273,6 +311,8 @@ def program_map(
     key: Array,
     method: str,
     divergence: Divergence,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
 ) -> ProgramComplexity:
@@ -303,30 +343,14 @@ def program_map(
         noise: dict[str, Any] = {"sites": make_noise(key, draws, shapes, method, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
-        noise["rest"] = _prior_draws(program, arrays, given, left, draws, key)
+        keys = jax.random.split(jax.random.fold_in(key, 1), draws)
+        noise["rest"] = program.prior_draws(arrays, given, left, keys)
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None
-    return ProgramComplexity(program, arrays, given, noise, divergence, others=others)
-
-
-def _prior_draws(
-    program: Program,
-    arrays: tuple[Any, ...],
-    given: Mapping[str, Any],
-    names: Sequence[str],
-    count: int,
-    key: Array,
-) -> dict[str, Array]:
-    """Draws of the rest from its own prior."""
-
-    def one(key: Array) -> dict[str, Array]:
-        args, kwargs = program.structure.restore(arrays)
-        zeros = {name: jnp.zeros(shape) for name, shape in program.off}
-        trace = run(program.model, args, kwargs, {**zeros, **given}, None, key)
-        return {name: trace[name]["value"] for name in names}
-
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.fold_in(key, 1), count))
+    return ProgramComplexity(
+        program, arrays, given, noise, divergence, others=others, per=per, weights=weights
+    )
 
 
 def require_increasing(complexity: ProgramComplexity) -> None:

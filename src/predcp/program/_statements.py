@@ -134,7 +134,8 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
             f"{statement.quantity} = {statement.upper} is never reached: predictions move by "
             f"{bound:.4g} nats at most"
         )
-    start = statement.family.from_tail(
+    family: Any = statement.family
+    start: DivergencePrior = family.from_tail(
         upper=1.0, probability=statement.probability, **statement.options
     )
 
@@ -167,7 +168,7 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
         low, high = (
             (low, middle) if float(exceeded(middle)) > statement.probability else (middle, high)
         )
-    return start.stretched(0.5 * (low + high))
+    return start.stretched(jnp.asarray(0.5 * (low + high)))
 
 
 def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple[Array, Array]:

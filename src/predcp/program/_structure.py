@@ -45,14 +45,12 @@ class ScaleStructure(NamedTuple):
         latent sites that predictions ignore at scale 0.
     - `rest`: the other latent sites.
     - `predicted`: observed sites that depend on the scale.
-    - `collapsing`: moved sites that have no spread at scale 0.
     """
 
     scale: str
     moved: tuple[str, ...]
     rest: tuple[str, ...]
     predicted: tuple[str, ...]
-    collapsing: tuple[str, ...]
 
 
 class ProgramStructure:
@@ -134,9 +132,7 @@ class ProgramStructure:
         factors = [s.name for s in self.sites.values() if s.factor]
         self._refuse(scale, moved, reached, [f for f in factors if direct[f] & affected])
         rest = tuple(name for name in latent if name != scale and name not in moved)
-        return ScaleStructure(
-            scale, tuple(moved), rest, tuple(reached), tuple(self._collapsing(scale, moved, off))
-        )
+        return ScaleStructure(scale, tuple(moved), rest, tuple(reached))
 
     def downstream(self, names: Sequence[str], observed: Sequence[str] = ()) -> set[str]:
         """Latent sites that depend on any of these, through any chain."""
@@ -163,26 +159,6 @@ class ProgramStructure:
         """Whether predictions use the site only through the scale."""
         used = any(name in direct[user] for user in users)
         return used and not any(name in labels for labels in at_zero.values())
-
-    def _collapsing(self, scale: str, moved: Sequence[str], off: Sequence[str]) -> list[str]:
-        """Moved multivariate sites whose covariance is zero at scale 0."""
-        inputs = {
-            name: jax.ShapeDtypeStruct(self.sites[name].shape, self.sites[name].dtype)
-            for name in self.latent
-        }
-
-        def factors(**values: Any) -> dict[str, Any]:
-            args, kwargs = self.arguments.restore()
-            trace = run(self.model, args, kwargs, values)
-            inner = {name: unwrapped(trace[name]["fn"]) for name in moved}
-            return {
-                name: fn.scale_tril
-                for name, fn in inner.items()
-                if isinstance(fn, dist.MultivariateNormal)
-            }
-
-        origins = dependencies(factors, inputs, (scale, *off))
-        return [name for name, origin in origins.items() if origin.zero]
 
     def _refuse(
         self, scale: str, moved: Sequence[str], predicted: Sequence[str], factors: Sequence[str]

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 import predcp
-from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 
 def test_it_is_the_mean_over_points_and_draws_and_the_sum_over_events():
@@ -139,7 +139,14 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"x": jnp.zeros((8, 3))}, "constant in tau"),
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
-        ({"likelihood": lambda theta, x: dist.Laplace(x @ theta)}, "no divergence is known for"),
+        (
+            {"likelihood": lambda theta, x: dist.VonMises(x @ theta, 1.0)},
+            "no divergence is known for",
+        ),
+        ({"per": "patient"}, "per must be 'trial', 'row' or an array"),
+        ({"per": jnp.zeros(8)}, "per must be positive"),
+        ({"weights": jnp.ones(7)}, r"weights must broadcast to the batch shape \(8,\)"),
+        ({"weights": -jnp.ones(8)}, "weights must be non-negative"),
     ],
 )
 def test_bad_arguments_are_named(change, message):
@@ -174,3 +181,79 @@ def test_bad_arguments_are_named(change, message):
 def test_bad_arguments_of_closed_forms_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_binomial_rows_and_their_bernoulli_trials_have_one_complexity():
+    design = DESIGN[:6]
+    counts = jnp.full(6, 20)
+    rows = predcp.PredictiveComplexity(
+        lambda beta, x: dist.Binomial(counts, logits=x @ beta), scaled, jnp.zeros(3), design, NOISE
+    )
+    trials = predcp.PredictiveComplexity(
+        coin, scaled, jnp.zeros(3), jnp.repeat(design, 20, axis=0), NOISE
+    )
+    log_tau = jnp.linspace(-30.0, 10.0, 9)
+    for got, expected in zip(
+        rows.log_value_and_elasticity(log_tau), trials.log_value_and_elasticity(log_tau)
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "likelihood,repeats",
+    [
+        (lambda beta, x: dist.Binomial(jnp.asarray([3, 1, 7]), logits=x @ beta), [3, 1, 7]),
+        (
+            lambda beta, x: dist.Multinomial(
+                jnp.asarray([3, 1, 7]), logits=jnp.stack([x @ beta, -(x @ beta)], -1)
+            ),
+            [3, 1, 7],
+        ),
+        (lambda beta, x: dist.Poisson(jnp.exp(x @ beta)), [1, 1, 1]),
+    ],
+    ids=["binomial", "multinomial", "poisson"],
+)
+def test_the_mean_is_per_trial_per_row_or_per_unit(likelihood, repeats):
+    def kappa(**options):
+        return predcp.PredictiveComplexity(
+            likelihood, scaled, jnp.zeros(3), DESIGN[:3], NOISE, **options
+        )(0.4)
+
+    moved = jax.vmap(
+        lambda xi: predcp.kl(likelihood(0.4 * xi, DESIGN[:3]), likelihood(0.0 * xi, DESIGN[:3]))
+    )
+    each = np.asarray(moved(NOISE)).mean(0)
+    weights, units = np.asarray([0.5, 0.0, 2.0]), np.asarray([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(kappa(), each.sum() / np.sum(repeats), rtol=1e-12)
+    np.testing.assert_allclose(kappa(per="row"), each.mean(), rtol=1e-12)
+    np.testing.assert_allclose(
+        kappa(weights=weights), weights @ each / (weights @ np.asarray(repeats)), rtol=1e-12
+    )
+    np.testing.assert_allclose(kappa(per=units), each.sum() / units.sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        kappa(per="row", weights=weights), weights @ each / weights.sum(), rtol=1e-12
+    )
+
+
+def test_exposure_leaves_the_complexity_of_a_rate_as_it_is():
+    exposure = jnp.asarray([2.0, 5.0, 1.0])
+    rows = predcp.PredictiveComplexity(
+        lambda beta, x: dist.Poisson(exposure * jnp.exp(x @ beta)),
+        scaled, jnp.zeros(3), DESIGN[:3], NOISE, per=exposure,
+    )  # fmt: skip
+    units = predcp.PredictiveComplexity(
+        lambda beta, x: dist.Poisson(jnp.exp(x @ beta)),
+        scaled, jnp.zeros(3), jnp.repeat(DESIGN[:3], jnp.asarray([2, 5, 1]), axis=0), NOISE,
+    )  # fmt: skip
+    np.testing.assert_allclose(rows(0.7), units(0.7), rtol=1e-12)
+
+
+def test_an_expanded_distribution_is_as_many_points():
+    def build(likelihood):
+        return predcp.PredictiveComplexity(
+            likelihood, lambda tau, xi: tau * xi, 0.0, None, jnp.asarray([0.5, -1.0])
+        )
+
+    one = build(lambda theta, _: dist.Normal(theta, 1.0))
+    many = build(lambda theta, _: dist.Normal(theta, 1.0).expand((5,)))
+    np.testing.assert_allclose(many(0.6), one(0.6), rtol=1e-14)

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.catalogue import ALL_MAPS, SCALAR_MAPS, SIGNED_MAPS, VECTOR_MAPS, names, public_maps
 
 import predcp
-from tests.catalogue import ALL_MAPS, SCALAR_MAPS, VECTOR_MAPS, names
 
 LOG_TAU = jnp.linspace(-12.0, 4.0, 9)
 
@@ -15,6 +15,22 @@ def arguments(complexity):
     if not complexity.event_dim:
         return LOG_TAU
     return LOG_TAU[:, None] * jnp.linspace(0.5, 1.0, complexity.event_shape[0])
+
+
+def test_the_catalogue_has_every_public_map():
+    made = {type(make()) for make in {**ALL_MAPS, **SIGNED_MAPS}.values()}
+    assert public_maps() - made == set()
+    for make in {**ALL_MAPS, **SIGNED_MAPS}.values():
+        assert make().unit in ("variance", "standard deviation", "coefficient")
+
+
+def test_a_map_without_a_unit_says_so():
+    class Nameless(predcp.ScalarComplexity):
+        def bind(self):
+            return lambda log_tau: (log_tau, 0.0)
+
+    with pytest.raises(NotImplementedError, match="Nameless must state the unit of its scale"):
+        Nameless().unit  # noqa: B018
 
 
 @pytest.mark.parametrize("name", names(ALL_MAPS))
