@@ -109,4 +109,16 @@ CASES = {
             classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
         ),
     },
+    dist.HurdlePoisson: {
+        "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
+        "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
+        "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
+        "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
+    },
+    dist.HurdleGamma: {
+        "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
+    },
+    dist.HurdleLogNormal: {
+        "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
+    },
 }

@@ -9,6 +9,8 @@ A divergence does not change when the observation is transformed, so that expone
 Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.special import gammaln
@@ -27,7 +29,8 @@ from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
 
 
 @register_family(dist.Gamma, dist.Gamma, dist.InverseGamma)
-def _gamma_coordinates(gamma: dist.Gamma | dist.InverseGamma) -> Coordinates:
+def gamma_coordinates(gamma: Any) -> Coordinates:
+    """Log concentration and log rate."""
     concentration, rate = alike(gamma.concentration, gamma.rate)
     return {"log_concentration": jnp.log(concentration), "log_rate": jnp.log(rate)}
 
@@ -98,7 +101,7 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
 
 
 _MOVING = ("log_concentration", "log_rate")
-_KL = closed_form(_kl_formula, _MOVING, bounded=False)
+KL = closed_form(_kl_formula, _MOVING, bounded=False)
 _REVERSE = closed_form(_reverse_formula, _MOVING, bounded=False)
 _HELLINGER = hellinger_from(
     closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
@@ -111,7 +114,7 @@ for _family, _fixed in (
     (dist.Levy, ("loc",)),
 ):
     for _divergence, _rule in (
-        (kl, _KL),
+        (kl, KL),
         (reverse_kl, _REVERSE),
         (squared_hellinger, _HELLINGER),
     ):

@@ -22,6 +22,7 @@ class Draws:
     - `leapfrogs`: gradients of all chains, warm-up included.
     - `figures`: further numbers of the method (the ELBO, ...).
     - `missing`: steps of each chain that a limit on time left out.
+    - `sampler`: the class that `Auto` chose; empty otherwise.
     """
 
     values: PyTree
@@ -31,6 +32,7 @@ class Draws:
     leapfrogs: int
     figures: Mapping[str, float] = field(default_factory=dict)
     missing: int = 0
+    sampler: str = ""
 
     @property
     def divergences(self) -> float:

@@ -10,11 +10,11 @@ import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import i0e, i1e
 from numpyro.distributions.kl import kl_divergence
+from tests.oracle import relative_error
 
 import predcp
 from predcp._divergences import _divergence
 from predcp._divergences._refusals import reason
-from tests.oracle import relative_error
 
 DIVERGENCES = {
     "kl": (predcp.kl, lambda p, q: sum(a * mp.log(a / b) for a, b in zip(p, q) if a)),
@@ -325,6 +325,39 @@ def test_counts_match_sums(p, q):
     np.testing.assert_allclose(predcp.kl(p, q), np.sum(np.exp(log_p) * (log_p - log_q)), rtol=1e-5)
     reverse = np.sum(np.exp(log_q) * (log_q - log_p))
     np.testing.assert_allclose(predcp.reverse_kl(p, q), reverse, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "p,q",
+    [
+        (dist.ZeroInflatedPoisson(0.3, 2.0), dist.ZeroInflatedPoisson(0.5, 1.0)),
+        (dist.ZeroInflatedPoisson(0.3, 0.02), dist.ZeroInflatedPoisson(0.6, 0.01)),
+        (dist.ZeroInflatedPoisson(0.2, 30.0), dist.ZeroInflatedPoisson(0.4, 20.0)),
+        (dist.HurdlePoisson(0.3, 0.3), dist.HurdlePoisson(0.3, 0.25)),
+        (dist.HurdlePoisson(0.3, 2.0), dist.HurdlePoisson(0.5, 0.5)),
+    ],
+)
+def test_counts_behind_a_hurdle_match_sums(p, q):
+    counts = np.arange(200.0)
+    log_p, log_q = np.asarray(p.log_prob(counts)), np.asarray(q.log_prob(counts))
+    expected = np.sum(np.exp(log_p) * (log_p - log_q))
+    np.testing.assert_allclose(predcp.kl(p, q), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "p,q",
+    [
+        (dist.HurdleGamma(0.3, 2.0, 1.0), dist.HurdleGamma(0.4, 3.0, 2.0)),
+        (dist.HurdleLogNormal(0.3, 0.2, 0.5), dist.HurdleLogNormal(0.4, 0.1, 0.6)),
+    ],
+)
+def test_amounts_behind_a_hurdle_match_integrals(p, q):
+    y = np.linspace(1e-9, 60.0, 600_001)
+    log_p, log_q = np.asarray(p.log_prob(y)), np.asarray(q.log_prob(y))
+    zero_p, zero_q = p.log_prob(0.0), q.log_prob(0.0)
+    expected = np.trapezoid(np.exp(log_p) * (log_p - log_q), y)
+    expected += np.exp(zero_p) * (zero_p - zero_q)
+    np.testing.assert_allclose(predcp.kl(p, q), expected, rtol=1e-6)
 
 
 def test_multivariate_normals_with_one_covariance():

@@ -6,9 +6,9 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from scipy import stats
+from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 import predcp
-from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 _RANDOM = np.random.default_rng(11)
 GROUP, SITE = np.asarray([0, 0, 1, 1, 2, 2, 0, 1]), np.asarray([0, 1, 0, 1, 0, 1, 2, 2])

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 import predcp
-from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 
 def test_it_is_the_mean_over_points_and_draws_and_the_sum_over_events():
