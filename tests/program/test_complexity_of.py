@@ -212,3 +212,43 @@ def test_single_precision_agrees_with_double():
     assert single.dtype == np.float32
     # Sobol points of the two precisions differ in their last bits.
     np.testing.assert_allclose(single, values(double), rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["handler", "method", "obs_mask"])
+def test_masked_rows_count_as_rows_left_out(form):
+    y, sigma = designs.eight_schools()
+    kept = np.array([True, False, True, True, True, False, True, False])
+
+    def masked(y, sigma, kept):
+        mu = numpyro.sample("mu", dist.Normal(0, 5))
+        tau = numpyro.sample("tau", dist.HalfCauchy(5))
+        theta = numpyro.sample("theta", dist.Normal(mu, tau).expand([8]).to_event(1))
+        rows = dist.Normal(theta, sigma)
+        if form == "handler":
+            with handlers.mask(mask=kept):
+                numpyro.sample("y", rows, obs=y)
+        elif form == "method":
+            numpyro.sample("y", rows.mask(kept), obs=y)
+        else:
+            numpyro.sample("y", rows, obs=y, obs_mask=kept)
+
+    made = predcp.complexity_of(masked, "tau", y, sigma, kept, rest={"mu": 0.0})
+    z = np.asarray(made.noise["sites"]["theta"])
+    wanted = [programs.normal((tau * z)[:, kept], sigma[kept]) for tau in TAUS]
+    np.testing.assert_allclose(values(made), wanted, rtol=1e-9)
+
+
+def test_new_data_that_the_program_draws_are_left_alone():
+    y, sigma = designs.eight_schools()
+
+    def with_replicates(y, sigma):
+        programs.eight_schools(y, sigma)
+        tau = numpyro.sample("spread", dist.HalfNormal(1))
+        effect = numpyro.sample("effect", dist.Normal(0, tau))
+        numpyro.sample("count", dist.Poisson(jnp.exp(effect)), obs=3)
+        numpyro.sample("new", dist.Poisson(jnp.exp(effect)))
+
+    made = predcp.complexity_of(with_replicates, "spread", y, sigma, draws=2)
+    assert made.program.sites.moved == ("effect",)
+    assert made.program.sites.idle == ("new",)
+    assert made.program.sites.predicted == ("count",)

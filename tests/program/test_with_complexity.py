@@ -101,7 +101,7 @@ def test_two_scales_in_order_form_a_proper_joint_prior():
         b = numpyro.sample("b", dist.Normal(0, second).expand([2]).to_event(1))
         numpyro.sample("y", dist.Bernoulli(logits=mu + a[row] + b[column]), obs=y)
 
-    pi = predcp.Exponential(rate=10.0)
+    pi = predcp.Exponential(mean=0.1)
     model = predcp.with_complexity(crossed, {"first": pi, "second": pi}, draws=4)
     fixed = {"mu": jnp.asarray(0.4), "a": jnp.array([0.5, -1.0, 2.0]), "b": jnp.array([1.0, 0.2])}
     y = jnp.array([1, 0, 1, 1, 0, 1])
@@ -305,3 +305,43 @@ def test_statement_in_own_units_holds_in_forward_draws():
     share = float(np.mean(draws > 10.0))
     # Four standard errors.
     assert abs(share - 0.1) < 4.0 * np.sqrt(0.09 / 1500)
+
+
+def test_a_statement_is_solved_anew_for_other_data():
+    statement = predcp.tail(noise_ratio=1.0, probability=0.1)
+    model = predcp.with_complexity(programs.eight_schools, {"tau": statement})
+
+    def pi(y, sigma):
+        seeded = handlers.seed(model, jax.random.key(0))
+        prior = handlers.trace(seeded).get_trace(y, sigma)["tau"]["fn"]
+        return prior.icdf(0.9)
+
+    plain = pi(np.asarray(Y), np.asarray(SIGMA))
+    # The noise is twice as large, so the same statement allows twice the scale.
+    np.testing.assert_allclose(pi(np.asarray(Y), 2.0 * np.asarray(SIGMA)), 2.0 * plain, rtol=1e-6)
+
+
+def test_new_data_that_the_program_draws_come_last():
+    def model(y):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        effect = numpyro.sample("effect", dist.Normal(mu, tau).expand([3]).to_event(1))
+        rate = jnp.exp(effect)
+        numpyro.sample("new", dist.Poisson(1e-6 * rate + 5.0))
+        numpyro.sample("y", dist.Poisson(rate), obs=y)
+
+    changed = predcp.with_complexity(model, {"tau": PI}, draws=4)
+    draws = Predictive(changed, num_samples=10)(jax.random.key(0), jnp.array([1, 2, 0]))
+    assert draws["new"].shape == (10, 3) and np.all(np.isfinite(draws["tau"]))
+
+
+def test_entries_of_one_site_are_sampled_in_order():
+    args = designs.sleepstudy()
+    model = predcp.with_complexity(programs.sleepstudy_vector, {"tau": PI}, draws=4)
+    trace = handlers.trace(handlers.seed(model, jax.random.key(0))).get_trace(*args)
+    entries = [trace[f"tau_{place}"]["value"] for place in range(2)]
+    np.testing.assert_array_equal(trace["tau"]["value"], jnp.stack(entries))
+    values = {n: s["value"] for n, s in trace.items() if s["type"] == "sample"}
+    del values["y"]
+    density, _ = log_density(model, args, {}, values)
+    assert np.isfinite(density)

@@ -24,6 +24,29 @@ def unwrapped(distribution: Any) -> Any:
     return distribution
 
 
+def is_masked(distribution: Any) -> bool:
+    """Whether there is a mask in the distribution."""
+    return mask_of(distribution) is not None
+
+
+def mask_of(distribution: Any) -> Any:
+    """The mask of a distribution that has one, None if it has none."""
+    found = None
+    while isinstance(distribution, _WRAPPERS):
+        if isinstance(distribution, dist.MaskedDistribution):
+            mask = distribution._mask
+            found = mask if found is None else found & mask
+        distribution = distribution.base_dist
+    return found
+
+
+def without_mask(distribution: Any) -> Any:
+    """The distribution that a mask was put on."""
+    while isinstance(distribution, dist.MaskedDistribution):
+        distribution = distribution.base_dist
+    return distribution
+
+
 def _has_quantiles(distribution: Any) -> bool:
     """Whether one number of noise gives one value by the quantile function."""
     if distribution.event_shape or type(distribution).icdf is dist.Distribution.icdf:

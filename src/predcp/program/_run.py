@@ -73,8 +73,14 @@ def split_arguments(
 ) -> Arguments:
     """Take the arrays for which `traced` holds out of the arguments."""
     leaves, tree = jax.tree.flatten((args, kwargs))
-    # A program may index them by a traced array, which NumPy's do not allow.
-    arrays = tuple(jnp.asarray(leaf) for leaf in leaves if traced(leaf))
+    # A program may index them by a traced array, which NumPy's do not allow. They stay known
+    # numbers where the caller is being traced.
+    with jax.ensure_compile_time_eval():
+        arrays = tuple(
+            jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+            for leaf in leaves
+            if traced(leaf)
+        )
     fixed = tuple(_TRACED if traced(leaf) else leaf for leaf in leaves)
     return Arguments(arrays, Structure(tree, fixed))
 
