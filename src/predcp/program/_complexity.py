@@ -182,7 +182,9 @@ class ProgramComplexity(PredictiveComplexity):
         origin = jax.eval_shape(self._first_origin)
         for name in self.program.sites.predicted:
             try:
-                found = abstract_members(lambda theta, n=name: self.likelihood(theta, self.x)[n], origin)
+                found = abstract_members(
+                    lambda theta, n=name: self.likelihood(theta, self.x)[n], origin
+                )
                 _ = [divergence.rule(member.family) for member in found]
             except ValueError as error:
                 raise ValueError(f"observed site {name!r}: {error}") from error
