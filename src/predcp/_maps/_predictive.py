@@ -25,7 +25,7 @@ from predcp._maps._complexity import (
     Unit,
     require_unit,
 )
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
