@@ -238,8 +238,14 @@ def test_wrong_arguments_of_complexity_of(change, match):
     [
         (lambda m: predcp.with_complexity(3, {"tau": 1}), r"model must be a NumPyro program"),
         (lambda m: predcp.with_complexity(m, {}), r"priors must map names"),
-        (lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, rest="all"), r"rest must be"),
-        (lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, draws=0), r"draws must be"),
+        (
+            lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, rest="all"),
+            r"rest must be",
+        ),
+        (
+            lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, draws=0),
+            r"draws must be",
+        ),
         (lambda m: predcp.tail(), r"exactly one of"),
         (lambda m: predcp.tail(scale=1.0, r_squared=0.5), r"exactly one of"),
         (lambda m: predcp.tail(rate_ratio=0.5), r"rate_ratio must be above 1"),
