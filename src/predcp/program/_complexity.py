@@ -191,9 +191,11 @@ class ProgramComplexity(PredictiveComplexity):
 
     def _check_limit(self) -> None:
         """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
-        if not all(concrete(leaf) for leaf in jax.tree.leaves((self.noise, self.rest, self.x))):
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self)):
             return
-        steps, lost, moves = self._steps_and_moves()
+        # The numbers are known, also where the caller is being traced.
+        with jax.ensure_compile_time_eval():
+            steps, lost, moves = self._steps_and_moves()
         scale = self.program.sites.scale
         for name, distances in steps.items():
             far, near = np.asarray(distances)
@@ -398,7 +400,8 @@ def require_increasing(complexity: ProgramComplexity) -> None:
     if not all(concrete(leaf) for leaf in jax.tree.leaves(complexity)):
         return
     grid = jnp.asarray(_GRID, complexity._dtype)
-    log_kappa = np.asarray(complexity.log_value_and_elasticity(grid)[0])
+    with jax.ensure_compile_time_eval():
+        log_kappa = np.array(complexity.log_value_and_elasticity(grid)[0])
     scale = complexity.program.sites.scale
     wrong = np.isnan(log_kappa) | (log_kappa == np.inf)
     # Zero is wrong at the smallest scale; after it, the map has fallen.
