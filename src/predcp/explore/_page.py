@@ -109,7 +109,10 @@ def program_page(
             *("".join(scene.charts[at : at + 2]) for at in range(0, len(scene.charts), 2)),
         ]
         parts += [f'<div class="predcp-charts predcp-pair">{pair}</div>' for pair in pairs]
-    return "".join(parts)
+    remark = (
+        "The outermost bars hold what lies beyond them. Dashed outlines repeat the present prior."
+    )
+    return "".join([*parts, note(remark) if scenes else ""])
 
 
 def _box(words: str, kind: str = "") -> str:

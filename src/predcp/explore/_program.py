@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from predcp.explore._words import number, percent
 from predcp.program import RESPONSES, Audit, ScaleAudit, ScaleTable, audit, scale_tables
 
 _LEVELS = (0.05, 0.5, 0.95)
-# Quantiles are looked for between these powers of e, around the nodes of the table.
-_FINE = np.linspace(-35.0, 35.0, 701)
+# Quantiles are looked for between these powers of e, and then between two of them.
+_COARSE = np.linspace(-32.0, 32.0, 65)
+_FINE = np.linspace(0.0, 1.0, 25)
+_RATIOS = ("rate_ratio", "odds_ratio", "noise_ratio")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,41 +139,50 @@ def scale_scene(made: Study, scale: str, sentence: Sentence) -> ScaleScene:
     unit = made.units(table.site)[sentence.unit]
     nats = Sentence("divergence", 0.1)
     # Nats have charts of their own: a sentence about nats shows the scale beside them.
-    if unit.name == "divergence":
-        first, unit = Sentence("scale", 1.0), made.units(table.site)["scale"]
-    else:
-        first = sentence
+    first = Sentence("scale", 1.0) if sentence.unit == "divergence" else sentence
+    ratio = next((name for name in _RATIOS if name in table.quantities), "")
+    wanted = {"scale", "divergence", ratio, first.unit if unit.log else ""} - {""}
+    known = {name: quantiles(table, pi, name) for name in sorted(wanted)}
     charts: list[str] = []
-    for shown, its_unit in ((first, unit), (nats, UNITS["divergence"])):
-        middle = quantiles(table, pi, shown) if its_unit.log else np.zeros(3)
-
-        def shares(edges: np.ndarray, shown: Sentence = shown) -> np.ndarray:
-            return _shares(table, pi, shown, edges)
-
-        stated = sentence.upper if shown.unit == sentence.unit else None
+    for shown in (first, nats):
         charts += pair_of_charts(
-            its_unit, shown.present(present.draws), shares, middle, stated, present.prior,
+            made.units(table.site)[shown.unit],
+            shown.present(present.draws),
+            partial(_shares, table, pi, shown),
+            known.get(shown.unit, np.zeros(3)),
+            sentence.upper if shown.unit == sentence.unit else None,
+            present.prior,
             low=sentence.before,
-        )  # fmt: skip
+        )
     return ScaleScene(
         scale,
         charts,
         f"Present: {present.words}",
-        _yours(table, pi, sentence, present),
+        _yours(table, sentence, present, known, ratio),
         _code(made, table, sentence),
     )
 
 
-def quantiles(table: ScaleTable, pi: predcp.DivergencePrior, shown: Sentence) -> np.ndarray:
-    """Quantiles at 5, 50 and 95% of a quantity on a logarithmic axis, on average over the rest."""
-    centre = float(np.median(table.log_tau)) if shown.unit == "scale" else 0.0
-    log_values = centre + _FINE
-    values = np.exp(log_values)
-    if shown.unit in RESPONSES and RESPONSES[shown.unit].ends[0] == 1.0:
-        values = 1.0 + values
-        log_values = np.log(values)
-    below = table.share_below(pi, shown.unit, list(values))
-    return np.exp(np.interp(_LEVELS, np.maximum.accumulate(below), log_values))
+def quantiles(table: ScaleTable, pi: predcp.DivergencePrior, unit: str) -> np.ndarray:
+    """Quantiles at 5, 50 and 95% of a quantity on a logarithmic axis, on average over the rest.
+
+    **Arguments**: `table`; `pi`; `unit`, as `predcp.tail` names quantities (no change of a probability).
+    """
+    ratio = unit in RESPONSES and RESPONSES[unit].ends[0] == 1.0
+    centre = float(np.median(table.log_tau)) if unit == "scale" else 0.0
+
+    def below(points: np.ndarray) -> np.ndarray:
+        # Ratios start at 1, the others at 0.
+        values = np.exp(points) + (1.0 if ratio else 0.0)
+        return table.share_below(pi, unit, list(values))
+
+    coarse = centre + _COARSE
+    shares = below(coarse)
+    left = np.clip(np.searchsorted(shares, _LEVELS) - 1, 0, coarse.size - 2)
+    fine = coarse[left, None] + (coarse[1] - coarse[0]) * _FINE
+    shares = below(fine.ravel()).reshape(fine.shape)
+    found = [np.interp(level, y, x) for level, y, x in zip(_LEVELS, shares, fine)]
+    return np.exp(found) + (1.0 if ratio else 0.0)
 
 
 def _shares(
@@ -184,24 +195,23 @@ def _shares(
 
 
 def _yours(
-    table: ScaleTable, pi: predcp.DivergencePrior, sentence: Sentence, present: ScaleAudit
+    table: ScaleTable,
+    sentence: Sentence,
+    present: ScaleAudit,
+    known: Mapping[str, np.ndarray],
+    ratio: str,
 ) -> str:
-    low, middle, high = quantiles(table, pi, Sentence("scale", 1.0))
-    nats = quantiles(table, pi, Sentence("divergence", 0.1))[1]
+    """The prior of a sentence in words."""
+    low, middle, high = known["scale"]
     before = float(np.mean(sentence.present(present.draws) > sentence.upper))
-    stated = str(sentence.statement)
     parts = [
-        f"Yours: {stated} (under the present prior: {percent(before)}).",
+        f"Yours: {sentence.statement} (under the present prior: {percent(before)}).",
         f"{table.scale} has a median of {number(middle)}, and nine tenths of its prior are between "
         f"{number(low)} and {number(high)}.",
-        f"Half of the time a prediction moves by less than {number(nats)} nats.",
+        f"Half of the time a prediction moves by less than {number(known['divergence'][1])} nats.",
     ]
-    ratio = next(
-        (n for n in ("rate_ratio", "odds_ratio", "noise_ratio") if n in table.quantities), ""
-    )
     if ratio:
-        typical = quantiles(table, pi, Sentence(ratio, 2.0))[1]
-        parts.append(f"The {RESPONSES[ratio].words} has a median of {typical:.3g}.")
+        parts.append(f"The {RESPONSES[ratio].words} has a median of {known[ratio][1]:.3g}.")
     return " ".join(parts)
 
 

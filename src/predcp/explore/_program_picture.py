@@ -9,8 +9,8 @@ from predcp.explore._svg import GREY, INK, Panel
 
 BINS = 36
 _PRESENT, _YOURS = "#7b8794", "#D55E00"
-# No axis has more decades than this above or below the medians.
-_MOST_DECADES = 5.0
+# An axis shows the sentence's prior, and of the present one no more than so many decades beyond it.
+_DECADES_BELOW, _DECADES_ABOVE, _RATIO_DECADES = 4.0, 4.0, 1.5
 
 
 def pair_of_charts(
@@ -65,7 +65,10 @@ def _decades(unit: Unit, present: np.ndarray, quantiles: np.ndarray) -> np.ndarr
             np.clip(np.quantile(present, [0.02, 0.5, 0.98], method="nearest"), 1e-30, 1e30)
         )
         solved = np.log10(np.clip(quantiles, 1e-30, 1e30))
-    low = max(min(drawn[0], solved[0]), min(drawn[1], solved[1]) - _MOST_DECADES)
-    high = min(max(drawn[2], solved[2]), max(drawn[1], solved[1]) + _MOST_DECADES)
-    low = np.floor(low) if unit.low is None else np.log10(unit.low)
-    return np.logspace(low, max(np.ceil(high), low + 1.0), BINS + 1)
+    if unit.low is not None:
+        high = min(max(drawn[2], solved[2]), solved[2] + _RATIO_DECADES)
+        return np.logspace(np.log10(unit.low), max(np.ceil(high), 1.0), BINS + 1)
+    low = max(min(drawn[0], solved[0]), solved[1] - _DECADES_BELOW)
+    high = min(max(drawn[2], solved[2]), solved[1] + _DECADES_ABOVE)
+    low, high = np.floor(low), np.ceil(high)
+    return np.logspace(low, max(high, low + 1.0), BINS + 1)

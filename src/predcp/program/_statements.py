@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -135,10 +136,7 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
             f"{statement.quantity} = {statement.upper} is never reached: predictions move by "
             f"{bound:.4g} nats at most"
         )
-    family: Any = statement.family
-    start: DivergencePrior = family.from_tail(
-        upper=1.0, probability=statement.probability, **statement.options
-    )
+    start = _start(statement)
 
     def exceeded(log_factor: float) -> float:
         return float(_mean_tail(start, log_factor, log_kappa, log_supremum))
@@ -158,6 +156,22 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
         low -= 2.0 * (high - low)
     found = brentq(lambda at: exceeded(at) - statement.probability, low, high, xtol=1e-13)
     return start.stretched(jnp.asarray(found))
+
+
+def _start(statement: Tail) -> DivergencePrior:
+    """The member of the family with the stated tail beyond 1, to be stretched."""
+    options = tuple(sorted(statement.options.items()))
+    try:
+        hash(options)
+    except TypeError:  # Arrays among them: nothing to look up a compiled program by.
+        return _from_tail.__wrapped__(statement.family, options)(statement.probability)
+    return _from_tail(statement.family, options)(statement.probability)
+
+
+@lru_cache(maxsize=64)
+def _from_tail(family: Any, options: tuple[tuple[str, Any], ...]) -> Callable[[float], Any]:
+    """`from_tail` as a compiled function of the probability, kept because a page calls it often."""
+    return jax.jit(lambda p: family.from_tail(upper=1.0, probability=p, **dict(options)))
 
 
 @jax.jit
