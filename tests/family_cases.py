@@ -111,12 +111,12 @@ CASES = {
     },
     dist.HurdlePoisson: {
         "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
-        "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
+        "both": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
         "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
         "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
     },
     dist.HurdleGamma: {
-        "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
+        "both": lambda eta: dist.HurdleGamma(sigmoid(0.5 * eta), like(eta, 2.0), jnp.exp(eta)),
     },
     dist.HurdleLogNormal: {
         "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),

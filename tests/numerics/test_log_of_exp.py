@@ -32,7 +32,7 @@ def test_the_log_of_an_exponential_is_its_exponent(log_rate, expected):
     np.testing.assert_allclose(slope, np.full(4, expected[3] - expected[2]) / (ETA[3] - ETA[2]))
 
 
-WIDE = jnp.asarray([-2000.0, -30.0, -1.0, 0.5, 30.0, 2000.0])
+WIDE = jnp.asarray([-2000.0, -30.0, -1.0, 0.0, 0.5, 30.0, 2000.0])
 
 
 @pytest.mark.parametrize(

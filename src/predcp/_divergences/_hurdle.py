@@ -83,10 +83,10 @@ def _truncated_poisson(reference: Coordinates, displacement: Coordinates) -> lis
     start, change = reference["log_rate"], displacement["log_rate"]
     log_rate = start + change
     low = log_rate < 0.0
-    near = jnp.exp(jnp.where(low, log_rate, 0.0))
-    bend = jnp.expm1(-_log_share(jnp.log(near)))  # u - 1
+    log_near = jnp.where(low, log_rate, 0.0)
+    lost = _log_share(log_near)
     rest = jnp.exp(start) + start + _log_share(start)
-    below = change * bend - start - _log_share(jnp.where(low, log_rate, 0.0)) - near
+    below = change * jnp.expm1(-lost) - start - lost - jnp.exp(log_near)
     high = jnp.where(low, 0.0, log_rate)
     share = -jnp.expm1(-jnp.exp(jnp.minimum(high, _LARGEST_LOG_RATE)))
     return [

@@ -108,6 +108,7 @@ def _run(
             )
             if equation.primitive.name in _CUSTOM:
                 results = _apply(equation, arguments)  # with the derivative it was given
+                new = _softplus_of(inner.jaxpr, arguments) or new
         else:
             results = _exact(equation.primitive.name, found)
             if results is None:
@@ -119,6 +120,24 @@ def _run(
         known.update(zip(equation.outvars, new))
     outputs = jaxpr.outvars
     return [read(atom) for atom in outputs], [fact(atom) for atom in outputs]
+
+
+_LOGADDEXP = {"max", "sub", "ne", "add", "abs", "neg", "exp", "log1p", "select_n"}
+
+
+def _softplus_of(jaxpr: Any, arguments: list[Any]) -> list[_Known] | None:
+    """What is known of `logaddexp(x, 0)`, which JAX's softplus is.
+
+    Its program has kinks at x = 0 that cancel in the value; its log has none.
+    """
+    if {equation.primitive.name for equation in jaxpr.eqns} != _LOGADDEXP or len(arguments) != 2:
+        return None
+    zero = [
+        not isinstance(a, jax.core.Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments
+    ]
+    if zero[1]:
+        return [_Known(log=log_softplus(jnp.asarray(arguments[0])))]
+    return [_Known(log=log_softplus(jnp.asarray(arguments[1])))] if zero[0] else None
 
 
 def _exact(name: str, found: list[_Known]) -> list[Array] | None:
