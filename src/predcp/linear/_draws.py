@@ -9,7 +9,6 @@ from jaxtyping import PyTree
 
 from predcp.linear._layout import Run
 
-
 # Fewer have no R-hat.
 _FEWEST_DRAWS = 4
 
