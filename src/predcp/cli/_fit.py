@@ -27,8 +27,8 @@ _PRIORS = (
     "Of ridge: evidence, unit, wide."
 )
 _INFERENCES = (
-    "nuts (default), gibbs (many columns, few rows), laplace (quick, approximate) or vi "
-    "(approximate); of linear and logistic."
+    "auto (default: nuts or gibbs by the table), nuts (any table), gibbs (many columns, few rows), "
+    "laplace (quick, approximate) or vi (approximate); of linear and logistic."
 )
 
 

@@ -128,7 +128,7 @@ class ColumnSystem(NamedTuple):
     - the others as in `RowSystem`.
     """
 
-    design: Float[Array, "rows columns+"]
+    design: Float[Array, "rows wide"]
     shared: float
     columns: LargestColumns
     information: Any = None
@@ -146,7 +146,7 @@ class ColumnSystem(NamedTuple):
         score = (root**2 * response) @ self.design
         return self._replace(information=information, score=score, response=response, root=root)
 
-    def _scales(self, log_tau: Array) -> Float[Array, " columns+"]:
+    def _scales(self, log_tau: Array) -> Float[Array, " wide"]:
         """Prior standard deviations of the coefficients, the intercept's last."""
         scales = jnp.exp(log_tau) * self.columns.local_scales(self.factor)
         if not self.shared:
@@ -223,7 +223,7 @@ class Design(NamedTuple):
         return RowSystem(self.x, self.shared, columns, *grams, root=self.root)
 
 
-def information_of(wide: Array, root: Array) -> Float[Array, "columns+ columns+"]:
+def information_of(wide: Array, root: Array) -> Float[Array, "wide wide"]:
     """`design^T W design`, `root` the roots of the weights."""
     scaled = wide * root[:, None]
     return scaled.T @ scaled

@@ -78,7 +78,7 @@ def _observed(model: Regression, outcomes: np.ndarray) -> np.ndarray:
 
 def _log_prior(target: Target, values: Any) -> dict[str, np.ndarray]:
     """The log density of every site but xi, `(chains, draws)`."""
-    data = target.data
+    data = tuple(jax.numpy.asarray(part) for part in target.data)
     sites = {name: np.asarray(value) for name, value in values.items() if name != "beta"}
 
     def one(sites: dict[str, Any]) -> dict[str, Any]:
