@@ -39,9 +39,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
     ),
     "it carries no observation: its log density is a number": ("Unit",),
     "its log density is relaxed, not that of the observation": ("RelaxedBernoulliLogits",),
-    "it is wrapped; pass the distribution inside and the rows it applies to as weights": (
-        "MaskedDistribution",
-    ),
 }
 
 

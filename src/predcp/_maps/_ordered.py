@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._complexity import Unit, VectorComplexity, floating_range, require_unit
+from predcp._maps._complexity import Unit, VectorComplexity, require_unit
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import floating_range
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
 from predcp._support.compiled import compiled

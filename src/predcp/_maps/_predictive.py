@@ -23,14 +23,13 @@ from predcp._divergences import (
 from predcp._maps._complexity import (
     ScalarComplexity,
     Unit,
-    extrapolated,
-    floating_range,
     require_unit,
 )
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable, require_positive
 from predcp._support.compiled import compiled
