@@ -41,8 +41,18 @@ class Example:
     options: dict[str, Any] = field(default_factory=dict)
     noncentred: Callable[..., Any] | None = None
     renamed: dict[str, str] = field(default_factory=dict)
-    # Effects that a sampler needs in non-centred form.
+    # Effects that a sampler needs in non-centred form, or the program written so.
     reparam: tuple[str, ...] = ()
+    sampled: Callable[..., Any] | None = None
+    # Latent sites with one mode; all when left out.
+    identified: tuple[str, ...] | None = None
+
+    def for_sampling(self) -> Callable[..., Any]:
+        """The program in the form that a sampler needs."""
+        if self.sampled is not None:
+            return self.sampled
+        config = {name: LocScaleReparam(0.0) for name in self.reparam}
+        return handlers.reparam(self.model, config=config)
 
 
 EXAMPLES: dict[str, Example] = {}
@@ -313,7 +323,9 @@ def sleepstudy_noncentred(subject, days, reaction):
     numpyro.sample("y", dist.Normal(mean, sigma), obs=reaction)
 
 
-EXAMPLES["sleepstudy"] = Example(sleepstudy, designs.sleepstudy, "tau_slope", _sleepstudy)
+EXAMPLES["sleepstudy"] = Example(
+    sleepstudy, designs.sleepstudy, "tau_slope", _sleepstudy, sampled=sleepstudy_noncentred
+)
 
 
 # Correlated effects with their two scales in one site (the centred form of the LKJ example).
@@ -403,9 +415,19 @@ def _gaussian_process(tau, xi, x, _):
     return poisson(factor @ xi["f"], 1e-5 * xi["f"])
 
 
+def gaussian_process_noncentred(x, k):
+    rho = numpyro.sample("rho", dist.Gamma(25, 4))
+    alpha = numpyro.sample("alpha", dist.HalfNormal(2))
+    gap = (x[:, None] - x) / rho
+    factor = jnp.linalg.cholesky(jnp.exp(-0.5 * gap**2) + 1e-10 * jnp.eye(11))
+    z = numpyro.sample("z", dist.Normal(0, 1).expand([11]).to_event(1))
+    numpyro.sample("k", dist.Poisson(jnp.exp(alpha * (factor @ z))), obs=k)
+
+
 EXAMPLES["Gaussian process"] = Example(
-    gaussian_process, designs.counts_on_a_line, "alpha", _gaussian_process, power=None
-)
+    gaussian_process, designs.counts_on_a_line, "alpha", _gaussian_process, power=None,
+    sampled=gaussian_process_noncentred,
+)  # fmt: skip
 
 
 # A latent AR(1) process, as a loop in Python and with NumPyro's scan.
@@ -435,6 +457,20 @@ def ar1_scan(y):
     scan(step, 0.0, y)
 
 
+def ar1_scan_noncentred(y):
+    phi = numpyro.sample("phi", dist.Uniform(-1, 1))
+    tau = numpyro.sample("tau", dist.HalfCauchy(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+
+    def step(before, now):
+        z = numpyro.sample("z", dist.Normal(0, 1))
+        h = phi * before + tau * z
+        numpyro.sample("y", dist.Normal(h, sigma), obs=now)
+        return h, None
+
+    scan(step, 0.0, y)
+
+
 def _ar1(tau, phi, noise, sigma):
     h = np.zeros(len(noise) + 1)
     for t, each in enumerate(noise):
@@ -445,11 +481,13 @@ def _ar1(tau, phi, noise, sigma):
 EXAMPLES["AR(1)"] = Example(
     ar1, lambda: (designs.series(8),), "tau",
     lambda tau, xi, y: _ar1(tau, xi["phi"], [xi[f"h_{t}"] for t in range(8)], xi["sigma"]),
+    reparam=tuple(f"h_{t}" for t in range(8)),
 )  # fmt: skip
 
 EXAMPLES["AR(1) with scan"] = Example(
     ar1_scan, lambda: (designs.series(30),), "tau",
     lambda tau, xi, y: _ar1(tau, xi["phi"], xi["h"], xi["sigma"]),
+    sampled=ar1_scan_noncentred,
 )  # fmt: skip
 
 
@@ -551,7 +589,9 @@ def _ordinal(tau, xi, item, person, _):
     return classes(probabilities(start + tau * xi["theta"][person]), probabilities(start))
 
 
-EXAMPLES["ordinal"] = Example(ordinal, designs.attitudes, "sigma", _ordinal, power=None)
+EXAMPLES["ordinal"] = Example(
+    ordinal, designs.attitudes, "sigma", _ordinal, power=None, reparam=("theta",)
+)
 
 
 def crossed(row, column, y):
@@ -594,7 +634,11 @@ def _network(tau, xi, x, _):
     return normal((hidden @ weight[1].T)[:, 0] + bias[1], xi["sigma"])
 
 
-EXAMPLES["network"] = Example(network, designs.wave, "tau", _network, power=None)
+EXAMPLES["network"] = Example(
+    network, designs.wave, "tau", _network, power=None,
+    reparam=tuple(f"net/layers[{i}].{part}" for i in (0, 1) for part in ("weight", "bias")),
+    identified=("tau", "sigma"),
+)  # fmt: skip
 
 
 # Only some of the rows are seen at each step.
