@@ -9,7 +9,7 @@ NEWEST := $(shell .ci/newest-python)
 OLDEST := .venv-oldest
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: check test-newest test-oldest test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
+.PHONY: check test-exact test-newest test-oldest test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ $(OLDEST)/.installed: pyproject.toml
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) .ci/oldest.py)
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
+
+test-exact: $(STAMP)  ## run the long tests of exactness: the core's precision, the Gibbs sampler
+	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long tests/divergences/test_precision.py tests/maps tests/test_prior.py tests/linear/test_gibbs.py
 
 test-long: $(STAMP)  ## run the tests that take minutes each
 	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long

@@ -90,7 +90,7 @@ def table1_mcmc() -> str:
         "prior",
         "log likelihood",
         "paper",
-        "draws a chain",
+        "draws per chain",
         "R-hat below 1.01",
         "median R-hat",
         "largest",

@@ -176,16 +176,8 @@ def _diagnose_entry(
     supremum = float(np.exp(log_bound[0])) if complexity.bounded else math.inf
     failure = _degenerate(log_kappa)
     if failure is not None:
-        return EntryDiagnosis(
-            "refuse",
-            failure,
-            (math.nan, math.nan),
-            supremum,
-            math.nan,
-            math.nan,
-            math.nan,
-            math.nan,
-        )
+        unknown = (math.nan,) * 4
+        return EntryDiagnosis("refuse", failure, (math.nan, math.nan), supremum, *unknown)
     running = np.maximum.accumulate(log_kappa)
     fall = -np.expm1(log_kappa - running)
     dip = float(np.max(fall))

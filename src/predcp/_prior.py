@@ -265,7 +265,8 @@ class ComplexityPrior(dist.TransformedDistribution):
         ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
         fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
         points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
-        wanted, got = (_log_density_of_size(prior, points) for prior in (self, quick))
+        values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
+        wanted, got = (np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values)
         double = jnp.finfo(table.low.dtype).eps < 1e-12
         allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
         counted = wanted > np.max(wanted, axis=0) - depth
@@ -337,14 +338,6 @@ class ComplexityPrior(dist.TransformedDistribution):
 
     def sample_with_intermediates(self, key: Any, sample_shape: tuple[int, ...] = ()):
         return self.sample(key, sample_shape), []
-
-
-def _log_density_of_size(prior: ComplexityPrior, log_tau: Array) -> np.ndarray:
-    """Log density of `log tau`, or of the log of the size of a coefficient."""
-    if not prior.complexity.signed:
-        return np.asarray(prior.log_scale().log_prob(log_tau))
-    log_kappa, log_elasticity = prior.complexity.log_value_and_elasticity(log_tau)
-    return np.asarray(prior.pi.log_prob_log(log_kappa) + log_elasticity)
 
 
 def _require_below(

@@ -374,7 +374,7 @@ BAD = [
     (
         ["fit", "houses.csv", "--target", "price", "--inference", "x"],
         2,
-        "--inference must be one of nuts",
+        "--inference must be one of auto, nuts",
     ),
     (
         ["fit", "houses.csv", "--target", "price", "--model", "ridge", "--seed", "1"],

@@ -89,7 +89,10 @@ def test_sampling_options_reach_the_sampler(predcp, tmp_path):
     [
         ({"inference": "laplace", "chains": 2}, "--inference laplace takes no --chains"),
         ({"inference": "gibbs", "acceptance": 0.9}, "--inference gibbs takes no --acceptance"),
-        ({"inference": "hmc"}, "--inference must be one of nuts, gibbs, laplace, vi, got 'hmc'"),
+        (
+            {"inference": "hmc"},
+            "--inference must be one of auto, nuts, gibbs, laplace, vi, got 'hmc'",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(sampling, message):

@@ -30,7 +30,7 @@ REFUSED = [
     ((X, Y, np.ones(3)), {}, "sample_weight.shape"),
     ((X, Y, np.eye(12)[0]), {}, "positive for at least two rows"),
     ((X, Y), {"prior": "laplace"}, "one of the names 'half-cauchy', 'ecp', 'predcp'"),
-    ((X, Y), {"inference": "guess"}, "inference must be one of 'nuts', 'gibbs', 'vi'"),
+    ((X, Y), {"inference": "guess"}, "one of the names 'auto', 'nuts', 'gibbs', 'vi'"),
     ((X, Y), {"inference": Laplace}, "or an object with a `sample"),
 ]
 

@@ -40,7 +40,7 @@ def normal(mean):
     numpyro.sample("theta", dist.Normal(mean, SCALE).to_event(1))
 
 
-SHORT = {"chains": 2, "warmup": 300, "draws": 500}
+SHORT = {"chains": 2, "warmup": 600, "draws": 500}
 SAMPLERS = {
     "nuts": Nuts(**SHORT),
     "vectorised": Nuts(**SHORT, layout="vectorised"),

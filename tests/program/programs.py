@@ -58,8 +58,10 @@ def softplus(x):
 
 
 def bernoulli(logits, start, trials=1.0):
+    """Mean over trials of the divergence between coins."""
     p = 1.0 / (1.0 + np.exp(-logits))
-    return np.mean(trials * (p * (logits - start) - softplus(logits) + softplus(start)))
+    each = p * (logits - start) - softplus(logits) + softplus(start)
+    return np.average(each, weights=np.broadcast_to(trials, each.shape))
 
 
 def poisson(log_rate, start):

@@ -169,7 +169,9 @@ def test_one_gradient_step_of_tau_is_that_of_its_log_posterior():
     # log kappa = log tau + log c, tau = 1, and d/du of
     # -n u / 2 - sum(m / lambda^2) e^-u / 2 + log pi(log kappa) - u.
     kappa = np.log(0.5 * 20.0 * float(second))
-    by_hand = -18.0 + 0.5 * (moments.sum(1) / rows).sum() - 2.0 * kappa / (1 + kappa**2) - 1.0
+    by_hand = (
+        -18.0 + 0.5 * (moments.sum(1) / np.asarray(rows)).sum() - 2.0 * kappa / (1 + kappa**2) - 1.0
+    )
     assert float(slope.log_tau[0]) == pytest.approx(-by_hand / ROWS_COUNT, rel=1e-4)
 
 

@@ -68,7 +68,7 @@ def _parameters(prior: dist.Distribution) -> dict[str, Any]:
     return {name: np.asarray(value).tolist() for name, value in prior.get_args().items()}
 
 
-def _found(known: Mapping[str, type], name: str) -> type:
+def _found(known: Mapping[str, Any], name: str) -> Any:
     if name not in known:
         raise ValueError(f"no prior is called {name!r}; there are: {', '.join(known)}")
     return known[name]

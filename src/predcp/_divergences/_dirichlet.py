@@ -13,7 +13,7 @@ from jax.nn import logsumexp
 from jaxtyping import Array
 
 from predcp._divergences._closed_form import closed_form
-from predcp._divergences._divergence import Coordinates, kl, register_family, reverse_kl
+from predcp._divergences._divergence import Coordinates, alike, kl, register_family, reverse_kl
 from predcp._numerics.special import Terms, digamma_1p, stirling_gap
 
 
@@ -24,8 +24,8 @@ def _coordinates(dirichlet: dist.Dirichlet) -> Coordinates:
 
 @register_family(dist.Dirichlet, dist.Beta, class_axes=1)
 def _beta_coordinates(beta: dist.Beta) -> Coordinates:
-    pair = (jnp.asarray(beta.concentration1), jnp.asarray(beta.concentration0))
-    return {"log_concentration": jnp.log(jnp.stack(jnp.broadcast_arrays(*pair), axis=-1))}
+    pair = alike(beta.concentration1, beta.concentration0)
+    return {"log_concentration": jnp.stack([jnp.log(one) for one in pair], axis=-1)}
 
 
 def _entropy_part(log_a: Array) -> Array:

@@ -9,6 +9,7 @@ far outside floating point stay representable.
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -16,14 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-from numpyro.distributions.distribution import ExpandedDistribution, Independent
+from numpyro.distributions.distribution import (
+    ExpandedDistribution,
+    Independent,
+    MaskedDistribution,
+)
 
+from predcp._divergences._refusals import reason
 from predcp._numerics.log_of_exp import without_overflow
 from predcp._numerics.special import Terms, log_abs_sum_and_ratio
 from predcp._support.check import known
 
 Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]
+# The coordinate that says which points of a masked distribution are observed: 1 or 0.
+_MASK = "mask"
 # What a mean over points is taken per: "trial", "row", or the units that each point stands for.
 Per = Any
 
@@ -72,6 +80,17 @@ def register_family(
         return coordinates
 
     return record
+
+
+def alike(*values: Any) -> list[Array]:
+    """Parameters of a distribution as arrays of one shape and one floating-point type.
+
+    A Python number takes the type of the arrays beside it.
+    """
+    kind = jnp.result_type(*values)
+    if not jnp.issubdtype(kind, jnp.floating):
+        kind = jnp.result_type(float)
+    return list(jnp.broadcast_arrays(*(jnp.asarray(value, kind) for value in values)))
 
 
 def families() -> set[Any]:
@@ -139,6 +158,7 @@ class Divergence:
                 name: model.coordinates[name] - reference.coordinates[name]
                 for name in model.coordinates
             }
+            direction = _held(direction, reference.coordinates)
             self.check_fixed(model.family, direction)
             batch_shape = jnp.broadcast_shapes(model.batch_shape, reference.batch_shape)
             kind = jnp.result_type(*direction.values())
@@ -166,28 +186,28 @@ def members(distribution: Any) -> list[Member]:
         )
     batch_shape = distribution.batch_shape
     inner: Any = distribution
-    while isinstance(inner, Independent | ExpandedDistribution):
+    masks: list[Any] = []
+    while isinstance(inner, Independent | ExpandedDistribution | MaskedDistribution):
+        if isinstance(inner, MaskedDistribution):
+            masks.append(inner._mask)
         inner = inner.base_dist
     for base in type(inner).__mro__:
         if base in _FAMILIES:
             family, coordinates, class_axes = _FAMILIES[base]
             summed = distribution.event_shape[: distribution.event_dim - inner.event_dim]
             plates = (*batch_shape, *summed)
-            return [
-                Member(
-                    family,
-                    {
-                        name: _spread(array, plates, class_axes)
-                        for name, array in coordinates(inner).items()
-                    },
-                    batch_shape,
-                    class_axes,
-                )
-            ]
+            found = coordinates(inner)
+            spread = {name: _spread(array, plates, class_axes) for name, array in found.items()}
+            if masks:
+                kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
+                kept = kept.reshape(*kept.shape, *[1] * class_axes)
+                kept = kept.astype(jnp.result_type(*found.values()))
+                spread[_MASK] = _spread(kept, plates, class_axes)
+            return [Member(family, spread, batch_shape, class_axes)]
     names = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
     raise ValueError(
-        f"no divergence is known for {type(inner).__name__} observations (known: {names}); "
-        "add one with predcp.register_divergence"
+        f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
+        f"(known: {names}); add one with predcp.register_divergence"
     )
 
 
@@ -248,6 +268,7 @@ def log_mean_and_elasticity(
         found, reference, directions, log_sizes, velocities
     ):
         rule = divergence.rule(member.family)
+        move, speed = _held(move, start), _held(speed, start)
         log_points = _log_units(member, start, move, per, weights)
         for sums, terms in (
             (values, rule.value(start, move, size)),
@@ -264,20 +285,36 @@ def log_mean_and_elasticity(
 def _log_units(
     member: Member, start: Coordinates, move: Coordinates, per: Per, weights: Array | None
 ) -> Array | float:
-    """Log of `sum_n w_n u_n`."""
-    counts = start.get("total_count")
-    if weights is None and (isinstance(per, str) and (per == "row" or counts is None)):
+    """Log of `sum_n w_n u_n` over the points that no mask leaves out."""
+    counts, mask = start.get("total_count"), start.get(_MASK)
+    if (
+        weights is None
+        and mask is None
+        and (isinstance(per, str) and (per == "row" or counts is None))
+    ):
         return math.log(max(1, math.prod(member.batch_shape)))
     units = jnp.ones(member.batch_shape) if isinstance(per, str) else jnp.asarray(per)
+    trailing = jax.tree.leaves(move)[0].ndim - 1 - len(member.batch_shape)
+
+    def by_point(array: Array) -> Array:
+        """The mean over events and classes, and over draws where the reference has them."""
+        inner = array.mean(axis=tuple(range(array.ndim - trailing, array.ndim)))
+        return inner.mean(axis=tuple(range(inner.ndim - len(member.batch_shape))))
+
     if isinstance(per, str) and per == "trial" and counts is not None:
-        # A count stands behind the draws, if the reference has them, and before events and classes.
-        trailing = jax.tree.leaves(move)[0].ndim - 1 - len(member.batch_shape)
-        by_point = counts.mean(axis=tuple(range(counts.ndim - trailing, counts.ndim)))
-        leading = by_point.ndim - len(member.batch_shape)
-        units = by_point.mean(axis=tuple(range(leading)))
+        units = by_point(counts)
+    if mask is not None:
+        units = units * by_point(mask)
     kind = jnp.result_type(*move.values())
     weighted = units if weights is None else units * weights
     return jnp.log(jnp.sum(jnp.broadcast_to(weighted, member.batch_shape).astype(kind)))
+
+
+def _held(displacement: Coordinates, start: Coordinates) -> Coordinates:
+    """The displacement of the points that a mask keeps: the others stay where they are."""
+    if _MASK not in start:
+        return displacement
+    return {name: array * start[_MASK] for name, array in displacement.items()}
 
 
 def _along_points(weights: Array, member: Member, rank: int) -> Array:

@@ -5,9 +5,11 @@ reference's, `r` the change of the log rate and psi the digamma function,
 
     KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
 
-A divergence does not change when the observation is transformed, so that exponential, Weibull, Pareto,
-Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+A divergence does not change when the observation is transformed, so that exponential, Weibull,
+Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
+
+from typing import Any
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -17,6 +19,7 @@ from jaxtyping import Array
 from predcp._divergences._closed_form import closed_form, hellinger_from
 from predcp._divergences._divergence import (
     Coordinates,
+    alike,
     kl,
     register_family,
     reverse_kl,
@@ -25,56 +28,45 @@ from predcp._divergences._divergence import (
 from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
 
 
-def _gamma(log_concentration: Array, log_rate: Array, **fixed: Array) -> Coordinates:
-    named = {"log_concentration": log_concentration, "log_rate": log_rate, **fixed}
-    return dict(zip(named, jnp.broadcast_arrays(*named.values())))
+@register_family(dist.Gamma, dist.Gamma, dist.InverseGamma)
+def gamma_coordinates(gamma: Any) -> Coordinates:
+    """Log concentration and log rate."""
+    concentration, rate = alike(gamma.concentration, gamma.rate)
+    return {"log_concentration": jnp.log(concentration), "log_rate": jnp.log(rate)}
 
 
 def _exponential(log_rate: Array, **fixed: Array) -> Coordinates:
-    return _gamma(jnp.zeros_like(log_rate), log_rate, **fixed)
-
-
-def _log(value) -> Array:
-    return jnp.log(jnp.asarray(value))
-
-
-@register_family(dist.Gamma, dist.Gamma)
-def _gamma_coordinates(gamma: dist.Gamma) -> Coordinates:
-    return _gamma(_log(gamma.concentration), _log(gamma.rate))
-
-
-@register_family(dist.Gamma, dist.InverseGamma)
-def _inverse_gamma_coordinates(inverse: dist.InverseGamma) -> Coordinates:
-    return _gamma(_log(inverse.concentration), _log(inverse.rate))
+    return {"log_concentration": jnp.zeros_like(log_rate), "log_rate": log_rate, **fixed}
 
 
 @register_family(dist.Gamma, dist.Exponential)
 def _exponential_coordinates(exponential: dist.Exponential) -> Coordinates:
-    return _exponential(_log(exponential.rate))
+    return _exponential(jnp.log(*alike(exponential.rate)))
 
 
 # The families below are gammas for one value of a parameter only, which must not move.
 @register_family(dist.Weibull, dist.Weibull)
 def _weibull_coordinates(weibull: dist.Weibull) -> Coordinates:
-    shape = jnp.asarray(weibull.concentration)
-    return _exponential(-shape * _log(weibull.scale), concentration=shape)
+    scale, concentration = alike(weibull.scale, weibull.concentration)
+    return _exponential(-concentration * jnp.log(scale), concentration=concentration)
 
 
 @register_family(dist.Gumbel, dist.Gumbel)
 def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
-    scale = jnp.asarray(gumbel.scale)
-    return _exponential(jnp.asarray(gumbel.loc) / scale, scale=scale)
+    loc, scale = alike(gumbel.loc, gumbel.scale)
+    return _exponential(loc / scale, scale=scale)
 
 
 @register_family(dist.Pareto, dist.Pareto)
 def _pareto_coordinates(pareto: dist.Pareto) -> Coordinates:
-    return _exponential(_log(pareto.alpha), scale=jnp.asarray(pareto.scale))
+    scale, alpha = alike(pareto.scale, pareto.alpha)
+    return _exponential(jnp.log(alpha), scale=scale)
 
 
 @register_family(dist.Levy, dist.Levy)
 def _levy_coordinates(levy: dist.Levy) -> Coordinates:
-    log_rate = _log(levy.scale)
-    return _gamma(jnp.full_like(log_rate, jnp.log(0.5)), log_rate, loc=jnp.asarray(levy.loc))
+    loc, scale, half = alike(levy.loc, levy.scale, 0.5)
+    return {"log_concentration": jnp.log(half), "log_rate": jnp.log(scale), "loc": loc}
 
 
 def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
@@ -109,7 +101,7 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
 
 
 _MOVING = ("log_concentration", "log_rate")
-_KL = closed_form(_kl_formula, _MOVING, bounded=False)
+KL = closed_form(_kl_formula, _MOVING, bounded=False)
 _REVERSE = closed_form(_reverse_formula, _MOVING, bounded=False)
 _HELLINGER = hellinger_from(
     closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
@@ -122,7 +114,7 @@ for _family, _fixed in (
     (dist.Levy, ("loc",)),
 ):
     for _divergence, _rule in (
-        (kl, _KL),
+        (kl, KL),
         (reverse_kl, _REVERSE),
         (squared_hellinger, _HELLINGER),
     ):

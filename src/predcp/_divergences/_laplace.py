@@ -8,16 +8,14 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from predcp._divergences._closed_form import closed_form
-from predcp._divergences._divergence import Coordinates, kl, register_family, reverse_kl
+from predcp._divergences._divergence import Coordinates, alike, kl, register_family, reverse_kl
 from predcp._numerics.special import Terms, capped_exp
 
 
 @register_family(dist.Laplace, dist.Laplace)
 def _coordinates(laplace: dist.Laplace) -> Coordinates:
-    loc, log_scale = jnp.broadcast_arrays(
-        jnp.asarray(laplace.loc), jnp.log(jnp.asarray(laplace.scale))
-    )
-    return {"loc": loc, "log_scale": log_scale}
+    loc, scale = alike(laplace.loc, laplace.scale)
+    return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
 def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:

@@ -11,7 +11,14 @@ from jax.nn import softplus
 from numpyro.distributions.discrete import GeometricLogits, GeometricProbs
 
 from predcp._divergences import _bernoulli as coins
-from predcp._divergences._divergence import Coordinates, Rule, kl, register_family, reverse_kl
+from predcp._divergences._divergence import (
+    Coordinates,
+    Rule,
+    alike,
+    kl,
+    register_family,
+    reverse_kl,
+)
 from predcp._numerics.special import capped_exp
 
 
@@ -19,10 +26,8 @@ from predcp._numerics.special import capped_exp
 # concentration / mean.
 @register_family(dist.GammaPoisson, dist.GammaPoisson)
 def _coordinates(count: dist.GammaPoisson) -> Coordinates:
-    logits, concentration = jnp.broadcast_arrays(
-        -jnp.log(jnp.asarray(count.rate)), jnp.asarray(count.concentration)
-    )
-    return {"logits": logits, "concentration": concentration.astype(logits.dtype)}
+    rate, concentration = alike(count.rate, count.concentration)
+    return {"logits": -jnp.log(rate), "concentration": concentration}
 
 
 @register_family(dist.GammaPoisson, GeometricLogits, GeometricProbs)

@@ -11,13 +11,14 @@ from jaxtyping import Array
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
+    alike,
     jensen_shannon,
     kl,
     register_family,
     reverse_kl,
     squared_hellinger,
 )
-from predcp._divergences._panels import largest_change, nodes
+from predcp._numerics.panels import largest_change, nodes
 from predcp._numerics.special import (
     Terms,
     capped_exp,
@@ -33,17 +34,15 @@ from predcp._numerics.special import (
 # The log of a log-normal observation is normal, and a divergence does not change with the variable.
 @register_family(dist.Normal, dist.Normal, dist.LogNormal)
 def _coordinates(normal: dist.Normal | dist.LogNormal) -> Coordinates:
-    loc, log_scale = jnp.broadcast_arrays(
-        jnp.asarray(normal.loc), jnp.log(jnp.asarray(normal.scale))
-    )
-    return {"loc": loc, "log_scale": log_scale}
+    loc, scale = alike(normal.loc, normal.scale)
+    return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
 @register_family(dist.Normal, dist.HalfNormal)
 def _half_normal_coordinates(half: dist.HalfNormal) -> Coordinates:
     """The sign, which has been lost, would tell nothing about the scale."""
-    log_scale = jnp.log(jnp.asarray(half.scale))
-    return {"loc": jnp.zeros_like(log_scale), "log_scale": log_scale}
+    loc, scale = alike(0.0, half.scale)
+    return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
 def _half(terms: list[Terms]) -> list[Terms]:
@@ -217,7 +216,8 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     ]
 
 
-kl.add(dist.Normal, Rule(_kl_value, _kl_slope, bounded=False))
+KL = Rule(_kl_value, _kl_slope, bounded=False)
+kl.add(dist.Normal, KL)
 reverse_kl.add(dist.Normal, Rule(_reverse_value, _reverse_slope, bounded=False))
 squared_hellinger.add(dist.Normal, Rule(_hellinger_value, _hellinger_slope, bounded=True))
 jensen_shannon.add(dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True))

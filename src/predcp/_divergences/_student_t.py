@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 
 from predcp._divergences._closed_form import closed_form
-from predcp._divergences._divergence import Coordinates, kl, register_family, reverse_kl
+from predcp._divergences._divergence import Coordinates, alike, kl, register_family, reverse_kl
 from predcp._numerics.special import Terms, log_cosh
 
 _GRID = np.linspace(-1.0, 1.0, 321)
@@ -25,20 +25,15 @@ _GRID = np.linspace(-1.0, 1.0, 321)
 
 @register_family(dist.StudentT, dist.StudentT)
 def _coordinates(student: dist.StudentT) -> Coordinates:
-    loc, log_scale, df = jnp.broadcast_arrays(
-        jnp.asarray(student.loc), jnp.log(jnp.asarray(student.scale)), jnp.asarray(student.df)
-    )
-    return {"loc": loc, "log_scale": log_scale, "df": df}
+    loc, scale, df = alike(student.loc, student.scale, student.df)
+    return {"loc": loc, "log_scale": jnp.log(scale), "df": df}
 
 
 @register_family(dist.StudentT, dist.Cauchy, dist.HalfCauchy)
 def _cauchy_coordinates(cauchy: dist.Cauchy | dist.HalfCauchy) -> Coordinates:
     """Of one degree of freedom; the sign, which a half has lost, would tell nothing of the scale."""
-    loc, log_scale = jnp.broadcast_arrays(
-        jnp.asarray(getattr(cauchy, "loc", 0.0)), jnp.log(jnp.asarray(cauchy.scale))
-    )
-    return {"loc": loc.astype(log_scale.dtype), "log_scale": log_scale,
-            "df": jnp.ones_like(log_scale)}  # fmt: skip
+    loc, scale, df = alike(getattr(cauchy, "loc", 0.0), cauchy.scale, 1.0)
+    return {"loc": loc, "log_scale": jnp.log(scale), "df": df}
 
 
 def _mean_log(df: Array, log_unit: Array, shift: Array, scale: Array) -> Array:

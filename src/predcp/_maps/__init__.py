@@ -5,8 +5,6 @@ from predcp._maps._complexity import (
     ScalarComplexity,
     Unit,
     VectorComplexity,
-    extrapolated,
-    floating_range,
     require_unit,
 )
 from predcp._maps._depth import DepthComplexity, unit_normal
@@ -38,8 +36,6 @@ __all__ = [
     "TabulatedComplexity",
     "Unit",
     "VectorComplexity",
-    "extrapolated",
-    "floating_range",
     "require_moving",
     "require_unit",
     "sampled",

@@ -18,12 +18,13 @@ from predcp._divergences import (
     kl,
     log_mean_and_elasticity,
 )
-from predcp._maps._complexity import VectorComplexity, extrapolated, floating_range
-from predcp._maps._displacement import displacement
+from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import sampled
+from predcp._numerics.displacement import displacement
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import concrete
 from predcp._support.check import known, require_callable, require_finite
 from predcp._support.compiled import compiled

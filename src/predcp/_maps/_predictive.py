@@ -23,14 +23,13 @@ from predcp._divergences import (
 from predcp._maps._complexity import (
     ScalarComplexity,
     Unit,
-    extrapolated,
-    floating_range,
     require_unit,
 )
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable, require_positive
 from predcp._support.compiled import compiled
@@ -98,7 +97,7 @@ class PredictiveComplexity(ScalarComplexity):
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
         self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
-        self.noise = jax.tree.map(as_float, noise)
+        self.noise = jax.tree.map(_as_noise, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
@@ -383,6 +382,12 @@ def sampled(observations: Any, key: Array) -> PyTree:
     )
     keys = jax.random.split(key, len(leaves))
     return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
+
+
+def _as_noise(leaf: Any) -> Array:
+    """Floating-point numbers; the data of random keys stay whole numbers."""
+    array = jnp.asarray(leaf)
+    return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
 
 
 def _numeric(leaf: Any) -> bool:

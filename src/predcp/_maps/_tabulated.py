@@ -1,6 +1,5 @@
 """A map as a table of polynomials: as cheap in a sampler as a prior in closed form."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -8,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from predcp._maps._complexity import Complexity, ScalarComplexity, Unit, floating_range
+from predcp._maps._complexity import Complexity, ScalarComplexity, Unit
+from predcp._numerics.piecewise import look_up
+from predcp._numerics.power_law import floating_range
 from predcp._support.arrays import concrete
 
 _DEGREE = 9
@@ -94,7 +95,7 @@ class TabulatedComplexity(ScalarComplexity):
 
     def bind(self):
         table = (self.coefficients, self.low, self.width, self.outer_elasticity, self.outer_slope)
-        return lambda log_tau: _look_up(self.bounded, log_tau, *table)
+        return lambda log_tau: look_up(self.bounded, log_tau, *table)
 
     def guess(self, log_kappa):
         # Values in the middle of the pieces, and where they are.
@@ -107,56 +108,6 @@ class TabulatedComplexity(ScalarComplexity):
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         return self.log_bound
-
-
-def _piece(log_tau: Array, coefficients: Array, low: Array, width: Array) -> tuple[Array, ...]:
-    """Polynomials of the piece at a scale, the place in it, and the distances below and above all."""
-    pieces = coefficients.shape[0]
-    position = (log_tau - low) / width
-    # NaN has no piece: it must stay NaN.
-    inside = jnp.clip(position, 0.0, pieces)
-    index = jnp.minimum(inside.astype(jnp.int32), pieces - 1)
-    row = jax.lax.dynamic_index_in_dim(coefficients, index, keepdims=False)
-    x = 2.0 * (inside - index) - 1.0
-    return row, x, width * jnp.minimum(position, 0.0), width * jnp.maximum(position - pieces, 0.0)
-
-
-def _ends_added(bounded, value, below, above, outer_elasticity, outer_slope):
-    log_kappa = value[0] + outer_elasticity[0] * below
-    if not bounded:
-        log_kappa = log_kappa + outer_elasticity[1] * above
-    return log_kappa, value[1] + outer_slope * above
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _look_up(bounded, log_tau, coefficients, low, width, outer_elasticity, outer_slope):
-    """`log D` and its log elasticity at one scale."""
-    row, x, below, above = _piece(log_tau, coefficients, low, width)
-    value = row[:, _DEGREE]
-    for place in range(_DEGREE - 1, -1, -1):
-        value = value * x + row[:, place]
-    return _ends_added(bounded, value, below, above, outer_elasticity, outer_slope)
-
-
-# By hand: one look-up and one pass for value and slope, and a backward pass that is a product.
-@_look_up.defjvp
-def _look_up_jvp(bounded, primals, tangents):
-    log_tau, coefficients, low, width, outer_elasticity, outer_slope = primals
-    row, x, below, above = _piece(log_tau, coefficients, low, width)
-    value, slope = row[:, _DEGREE], jnp.zeros_like(row[:, 0])
-    for place in range(_DEGREE - 1, -1, -1):
-        slope = slope * x + value
-        value = value * x + row[:, place]
-    result = _ends_added(bounded, value, below, above, outer_elasticity, outer_slope)
-    slope = jnp.where((below < 0.0) | (above > 0.0), 0.0, slope * (2.0 / width))
-    outside = (
-        outer_elasticity[0] * (below < 0.0)
-        + (0.0 if bounded else outer_elasticity[1]) * (above > 0.0),
-        outer_slope * (above > 0.0),
-    )
-    return result, tuple(
-        (inner + outer) * tangents[0] for inner, outer in zip((slope[0], slope[1]), outside)
-    )
 
 
 class _Asked:

@@ -109,7 +109,7 @@ def _apply(equation: Any, origins: list[Origin]) -> list[Origin]:
         branches = [_follow(branch.jaxpr, origins[1:]) for branch in parameters["branches"]]
         results = [_either(*each) for each in zip(*branches)]
         return [Origin(each.labels | origins[0].labels, each.zero) for each in results]
-    if origins and _is_zero(name, parameters, origins):
+    if origins and _is_zero(equation, origins):
         return [_ZERO] * len(equation.outvars)
     union = Origin(frozenset().union(*(origin.labels for origin in origins)))
     return [union] * len(equation.outvars)
@@ -151,7 +151,8 @@ def _while(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
         carry = after
 
 
-def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bool:
+def _is_zero(equation: Any, origins: list[Origin]) -> bool:
+    name = equation.primitive.name
     if name in _PRODUCTS:
         return any(origin.zero for origin in origins)
     if name in _SUMS:
@@ -165,5 +166,8 @@ def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bo
     if name == "triangular_solve":
         return origins[1].zero
     if name == "integer_pow":
-        return origins[0].zero and parameters["y"] > 0
+        return origins[0].zero and equation.params["y"] > 0
+    if name == "pow":
+        power = equation.invars[1]
+        return origins[0].zero and isinstance(power, Literal) and bool(np.all(power.val > 0))
     return False

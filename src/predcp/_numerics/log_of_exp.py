@@ -21,6 +21,7 @@ from predcp._numerics.special import log_softplus
 
 _RESHAPING = {"broadcast_in_dim", "convert_element_type", "copy", "dynamic_slice", "expand_dims",
               "gather", "reshape", "rev", "slice", "squeeze", "stop_gradient", "transpose"}  # fmt: skip
+_JOINING = {"concatenate", "stack"}
 _INLINED = {"pjit", "jit"}
 _CUSTOM = {"custom_jvp_call", "custom_vjp_call"}
 _SOURCES = {"exp", "logistic"}
@@ -174,6 +175,8 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _Known(*moved) if any(log is not None for log in moved) else _NOTHING
     if all(log is None for log in logs):
         return _NOTHING
+    if name in _JOINING:
+        return _Known(log=_apply(equation, [_filled(*pair) for pair in zip(arguments, logs)])[0])
     return _Known(log=_log_of(name, parameters, arguments, logs))
 
 
@@ -182,9 +185,6 @@ def _log_of(name: str, parameters: Any, arguments: list[Any], logs: list[Any]) -
     if name == "select_n":
         cases = [_filled(value, log) for value, log in zip(arguments[1:], logs[1:])]
         return jax.lax.select_n(arguments[0], *cases)
-    if name == "concatenate":
-        cases = [_filled(value, log) for value, log in zip(arguments, logs)]
-        return jax.lax.concatenate(cases, parameters["dimension"])
     if name == "mul":
         return _filled(arguments[0], logs[0]) + _filled(arguments[1], logs[1])
     if name == "div":
@@ -222,6 +222,9 @@ def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
         return _Known(log=jnp.logaddexp(*logs))
     (other,) = [jnp.asarray(value) for value, log in zip(arguments, logs) if log is None]
     (log,) = [log for log in logs if log is not None]
+    if not isinstance(other, jax.core.Tracer) and bool(np.all(np.asarray(other) >= 0.0)):
+        # The total may have overflowed: leave it out of the program altogether.
+        return _Known(log=jnp.logaddexp(_filled(other, None), log))
     positive = other > 0.0
     both = jnp.logaddexp(jnp.log(jnp.where(positive, other, 1.0)), log)
     less = _filled(jnp.where(other < 0.0, total, 1.0), None)

@@ -194,7 +194,7 @@ def digamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     above = log_b - 0.5 * inverse + _stirling_parts(inverse)[1] * inverse
     shifted = a + 1.0 + _SHIFT
     below = jnp.log(shifted) - 0.5 / shifted + _stirling_parts(1.0 / shifted)[1] / shifted
-    below = below - sum(1.0 / (a + 1.0 + k) for k in range(_SHIFT))
+    below = below - jnp.sum(1.0 / (a[..., None] + jnp.arange(1.0, _SHIFT + 1, dtype=a.dtype)), -1)
     return jnp.where(large, above, below)
 
 
@@ -213,8 +213,8 @@ def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     log_gamma = (shifted - 0.5) * jnp.log(shifted) - shifted + 0.5 * math.log(2.0 * math.pi)
     psi = jnp.log(shifted) - 0.5 / shifted + slope / shifted
     below = a * psi - log_gamma - series - a
-    for k in range(1, _SHIFT + 1):
-        below = below + jnp.log(a + k) - a / (a + k)
+    steps = a[..., None] + jnp.arange(1.0, _SHIFT + 1, dtype=a.dtype)
+    below = below + jnp.sum(jnp.log(steps) - a[..., None] / steps, -1)
     return jnp.where(large, above, below)
 
 

@@ -43,8 +43,8 @@ def progress_bar(
             raise ValueError(
                 f"progress must be None, True or a function of {arguments}, got {progress!r}"
             )
-        known = cast(Progress, progress)
-        yield as_report(known) if describe is None else known
+        given = cast(Progress, progress)
+        yield as_report(given) if describe is None else given
 
 
 def as_report(progress: Progress | None) -> Bar:

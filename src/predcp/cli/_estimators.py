@@ -12,6 +12,7 @@ REGRESSION = "regression"
 _CHAINS = {"chains": "chains", "warmup": "warmup", "draws": "draws"}
 # By the name of an inference: the class in predcp.linear, and its options.
 SAMPLERS: dict[str, tuple[str, dict[str, str]]] = {
+    "auto": ("Auto", {"chains": "chains", "draws": "draws"}),
     "nuts": ("Nuts", {**_CHAINS, "acceptance": "target_acceptance", "max_depth": "max_depth"}),
     "gibbs": ("Gibbs", _CHAINS),
     "laplace": ("Laplace", {"draws": "draws"}),

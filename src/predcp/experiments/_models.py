@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from predcp.experiments._cell import Cell
 from predcp.experiments._result import Context, Result
@@ -89,4 +89,4 @@ def resolve_model(name: str) -> CellModel:
         return found
     if not callable(found):
         raise ModelUnavailable(f"the module {module_name!r} has no model {attribute!r}")
-    return CellModel(run=cast(Any, found))
+    return CellModel(run=cast("Run", found))

@@ -18,6 +18,7 @@ from predcp.experiments._record import CELL_FILE, CorruptRecord, parse
 
 SUFFIX = ".parquet"
 _FORMAT = b"predcp-packed-1"
+_REPEATED = ["data", "model", "prior", "inference", "settings", "environment"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def write_packed(path: Path, cells: Sequence[PackedCell]) -> None:
                 file,
                 compression="zstd",
                 compression_level=19,
-                use_dictionary=["data", "model", "prior", "inference", "settings", "environment"],
+                use_dictionary=_REPEATED,  # pyright: ignore[reportArgumentType]
                 write_statistics=False,
             )
             file.flush()

@@ -55,7 +55,7 @@ class RayEngine:
         options = {"num_cpus": cpus, "num_gpus": gpus, "max_retries": _RETRIES}
         self._task = ray.remote(**options)(_run_on_node)
         self._per_cell = cpus
-        self._board = None if report is None else ray.remote(num_cpus=0)(_Board).remote()
+        self._board: Any = None if report is None else ray.remote(num_cpus=0)(_Board).remote()
         self._looked = time.monotonic()
         self._running: dict[Any, Cell] = {}
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp.linear._auto import Auto
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._coefficient_prior import (
     CoefficientPrior,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ECP",
+    "Auto",
     "ChainSampler",
     "CoefficientPrior",
     "Draws",

@@ -19,7 +19,8 @@ class ChainSampler:
     - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the last `draws`.
     - `seed`: the same number gives the same draws.
     - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
-        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
+        `monitor` (names of kept values, those that exist; all if None) is at most `rhat`; None
+        to stop at `draws`.
     - `max_seconds`: stop after so many seconds, compilation included; None for no limit. Chains
         then keep what they have, and the summary says so. Where it takes effect, the same seed
         need not give the same number of draws.
@@ -70,7 +71,8 @@ class ChainSampler:
         held = statistics["n_steps"].shape[2] - self.warmup
         if self.max_draws is None or held >= self.max_draws:
             return 0
-        names = tuple(values) if self.monitor is None else self.monitor
+        monitor = tuple(values) if self.monitor is None else self.monitor
+        names = [name for name in monitor if name in values]
         # Of several problems the worst decides: they advance together.
         rhats = [
             worst_rhat(problem[:, self.warmup :].reshape(len(problem), held, -1))

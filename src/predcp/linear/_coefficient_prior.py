@@ -180,7 +180,7 @@ class Halved(dist.Distribution):
         super().__init__(whole.batch_shape, ())
 
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
-        return self.whole.log_prob(2.0 * jnp.asarray(value)) + math.log(2.0)
+        return jnp.asarray(self.whole.log_prob(2.0 * jnp.asarray(value))) + math.log(2.0)
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        return 0.5 * self.whole.sample(key, sample_shape)
+        return 0.5 * jnp.asarray(self.whole.sample(key, sample_shape))

@@ -85,6 +85,9 @@ class Convergence:
             found.append(
                 f"the limit on time (max_seconds) ended each chain {self.missing} steps early, with "
                 f"{self.draws} draws kept"
+                if self.sampled
+                else "the limit on time (max_seconds) ended before chains were of use: the answer is "
+                "a first look by Laplace's method; allow more time"
             )
         if self.sampled and self.rhat is None:
             found.append(

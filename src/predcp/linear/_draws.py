@@ -9,6 +9,9 @@ from jaxtyping import PyTree
 
 from predcp.linear._layout import Run
 
+# Fewer have no R-hat.
+_FEWEST_DRAWS = 4
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -22,6 +25,7 @@ class Draws:
     - `leapfrogs`: gradients of all chains, warm-up included.
     - `figures`: further numbers of the method (the ELBO, ...).
     - `missing`: steps of each chain that a limit on time left out.
+    - `sampler`: the class that `Auto` chose; empty otherwise.
     """
 
     values: PyTree
@@ -31,6 +35,7 @@ class Draws:
     leapfrogs: int
     figures: Mapping[str, float] = field(default_factory=dict)
     missing: int = 0
+    sampler: str = ""
 
     @property
     def divergences(self) -> float:
@@ -48,12 +53,12 @@ class Draws:
 def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Draws]:
     """One `Draws` per problem, without the warm-up.
 
-    Chains that a limit on time ended early lose at most half of their steps as warm-up.
+    Chains that a limit on time ended within their warm-up keep the second half of their steps.
     """
     values, statistics = run.kept
     count, _, steps = statistics["n_steps"].shape
     missing = max(warmup + draws - steps, 0)
-    begin = min(warmup, steps // 2)
+    begin = warmup if steps >= warmup + min(draws, _FEWEST_DRAWS) else steps // 2
 
     def of(problem: int) -> Draws:
         def part(leaf: np.ndarray) -> np.ndarray:

@@ -183,7 +183,8 @@ class _Posterior:
         lp = -np.array(potentials) - np.array([draw.objective for draw in draws]) - constant
         # The program knows nothing of the cut: its u is smaller where its scale is wider.
         u = np.stack([draw.u * cut for draw, cut in zip(draws, cuts)])
-        kept = jax.tree.map(np.asarray, self._program.keep(thetas, u, *self._data))
+        kept = self._program.keep(_whole_batch(thetas), _whole_batch(u), *self._data)
+        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(draws)], kept)
         yield kept, log_q + np.array([draw.log_density for draw in draws]), lp
 
     def _scales(
@@ -194,7 +195,10 @@ class _Posterior:
         noise = np.stack([each.standard_normal(dimension) for each in generators])
         for _ in range(_TRIES):
             thetas, log_q = normal.transform(noise)
-            splits = [np.asarray(part) for part in self._program.splits(thetas, *self._data)]
+            splits = [
+                np.asarray(part)[: len(thetas)]
+                for part in self._program.splits(_whole_batch(thetas), *self._data)
+            ]
             given = [self._given(*parts) for parts in zip(*splits)]
             # The far tail of a normal may be out of floating point as a scale.
             outside = [place for place, (_, model, _) in enumerate(given) if model is None]
@@ -278,6 +282,11 @@ def _one_thread_each(side: int) -> Iterator[ThreadPoolExecutor]:
             limits = threadpool_limits(1)
     with limits, ThreadPoolExecutor(len(available_cores()) if small else 1) as workers:
         yield workers
+
+
+def _whole_batch(values: np.ndarray) -> np.ndarray:
+    """The first value again for those that are missing: batches of one size compile once."""
+    return np.concatenate([values, np.repeat(values[:1], _BATCH - len(values), axis=0)])
 
 
 def _double(array: Any) -> Array:

@@ -24,14 +24,14 @@ class LinearRegression(RegressorMixin, Regression):
     **Arguments**: as `LogisticRegression`.
 
     After `fit`: `coef_` and `intercept_` (posterior means, in the columns' own units), `draws_`,
-    `convergence_`, `posterior_` and `summary()`.
+    `convergence_`, `posterior_`, `summary()` and `save()`.
     """
 
     def __init__(
         self,
         prior: Any = "predcp",
         *,
-        inference: Any = "nuts",
+        inference: Any = "auto",
         fit_intercept: bool = True,
         random_state: Any = 0,
         progress: Any = None,

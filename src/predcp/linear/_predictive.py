@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._maps import ScalarComplexity, extrapolated, floating_range, require_moving
+from predcp._maps import ScalarComplexity, require_moving
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float
 from predcp._support.check import require_design, require_positive
 

@@ -140,7 +140,7 @@ class Regression(BaseEstimator):
         with progress_bar(self.progress, "fitting") as report:
             (draws,) = inference.sample(self._target(), report)
         _require_finite(draws)
-        self._set_draws(draws, type(inference).__name__)
+        self._set_draws(draws, draws.sampler or type(inference).__name__)
         for words in self.convergence_.warnings():
             # At the line that called `fit`.
             warnings.warn(words, ConvergenceWarning, stacklevel=3)

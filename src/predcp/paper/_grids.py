@@ -36,9 +36,8 @@ def toy() -> list[Cell]:
 def table1() -> list[Cell]:
     """Logistic regression on small medical sets: three priors on the scale, MCMC and VI.
 
-    Four chains as in the paper, but of Gibbs sweeps, which change columns where a gradient stays
-    with those it has, and longer where they have not mixed (within eight minutes a program); VI is
-    Stan's ADVI.
+    Four chains as in the paper, but of Gibbs sweeps, which exchange columns where gradients cannot.
+    Chains that have not mixed run longer, up to eight minutes per program. VI is Stan's ADVI.
     """
     mcmc: dict[str, Setting] = {
         "chains": 4,

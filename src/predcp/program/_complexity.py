@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from predcp._divergences import Divergence, kl
+from predcp._divergences import Divergence, abstract_members, kl
 from predcp._maps import PredictiveComplexity
 from predcp._support.arrays import as_float, concrete
 from predcp._support.compiled import compiled
 from predcp._support.reads import reads
-from predcp.program._noise import at_step, collapsed, drawn, make_noise
+from predcp.program._noise import at_step, drawn, make_noise, mask_of, without_mask
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -107,9 +107,12 @@ class ProgramComplexity(PredictiveComplexity):
         self.rest = {name: jnp.asarray(value) for name, value in rest.items()}
         self.others = None if others is None else as_float(others)
         # The class has these as methods; the base class asks for functions.
-        super().__init__(
-            self.likelihood, self.parameters, self.reference, arrays, noise, divergence, **options
-        )
+        functions = self.likelihood, self.parameters, self.reference
+        try:
+            super().__init__(*functions, arrays, noise, divergence, **options)
+        except ValueError:
+            self._check_families(divergence)
+            raise
         for name in ("likelihood", "parameters", "reference"):
             del vars(self)[name]
         self._check_limit()
@@ -122,20 +125,20 @@ class ProgramComplexity(PredictiveComplexity):
 
     def parameters(self, tau: Array, xi: PyTree) -> PyTree:
         """The scale and the sites it moves, at one draw of the noise."""
-        return self._forward(tau, xi, ())
+        others = self.others is not None or bool(self.program.off)
+        return self._forward(tau, xi, singular=others)
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        return self._forward(jnp.zeros((), self._dtype), xi, self.program.sites.collapsing)
+        return self._forward(jnp.zeros((), self._dtype), xi, singular=True)
 
-    def _forward(self, tau: Array, xi: PyTree, collapsing: tuple[str, ...]) -> PyTree:
+    def _forward(self, tau: Array, xi: PyTree, singular: bool) -> PyTree:
         noise = xi["sites"]
 
         def value(name: str, fn: Any, step: Array | None) -> Any:
             if name not in noise:
                 return None
-            draw = collapsed if name in collapsing else drawn
-            return draw(fn, at_step(noise[name], step))
+            return drawn(fn, at_step(noise[name], step), singular)
 
         values = self._values(tau, xi)
         trace = self.program.trace(self.x, values, value)
@@ -153,7 +156,7 @@ class ProgramComplexity(PredictiveComplexity):
             self.program.sites.scale: theta["scale"],
         }
         trace = self.program.trace(x, values)
-        return {name: trace[name]["fn"] for name in self.program.sites.predicted}
+        return {name: without_mask(trace[name]["fn"]) for name in self.program.sites.predicted}
 
     def coordinates_by_draw(self, log_tau: Float[Array, ""]) -> list[dict[str, Array]]:
         """Coordinates of the predictions at one scale, with a leading axis of draws."""
@@ -172,11 +175,27 @@ class ProgramComplexity(PredictiveComplexity):
     def check(self) -> None:
         """Nothing yet: `_check_limit` needs the finished map."""
 
+    def _check_families(self, divergence: Any) -> None:
+        """Name the observed site for which there is no divergence."""
+        if not isinstance(divergence, Divergence):
+            return
+        origin = jax.eval_shape(self._first_origin)
+        for name in self.program.sites.predicted:
+            try:
+                found = abstract_members(
+                    lambda theta, n=name: self.likelihood(theta, self.x)[n], origin
+                )
+                _ = [divergence.rule(member.family) for member in found]
+            except ValueError as error:
+                raise ValueError(f"observed site {name!r}: {error}") from error
+
     def _check_limit(self) -> None:
         """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
-        if not all(concrete(leaf) for leaf in jax.tree.leaves((self.noise, self.rest, self.x))):
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self)):
             return
-        steps, moves = self._steps_and_moves()
+        # The numbers are known, also where the caller is being traced.
+        with jax.ensure_compile_time_eval():
+            steps, lost, moves = self._steps_and_moves()
         scale = self.program.sites.scale
         for name, distances in steps.items():
             far, near = np.asarray(distances)
@@ -191,12 +210,23 @@ class ProgramComplexity(PredictiveComplexity):
                     "away at 1e-5), so there is no reference model at scale 0; is the scale a "
                     "precision or a rate? then sample its inverse"
                 )
+        for name, gone in lost.items():
+            if gone:
+                raise ValueError(
+                    f"the predictions of {name!r} are not finite where {scale!r} is 0, so there is no "
+                    "reference model; is it the scale of the noise? A complexity prior is for "
+                    "effects that can vanish"
+                )
         if not np.any(np.asarray(moves) != 0.0):
             raise ValueError(f"the predictions are the same for every value of {scale!r}")
 
     @compiled()
-    def _steps_and_moves(self) -> tuple[dict[str, Array], Array]:
-        """How far moved sites are from the reference at 1e-2 and 1e-5; how predictions move at 1."""
+    def _steps_and_moves(self) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        """Where moved sites and predictions go as the scale does.
+
+        **Returns** how far moved sites are from the reference at 1e-2 and 1e-5; by observed site,
+        whether predictions are finite at 1 and not at 0; how far they move from 0 to 1.
+        """
 
         def theta(tau: float) -> PyTree:
             return jax.vmap(lambda xi: self.parameters(jnp.asarray(tau, self._dtype), xi))(
@@ -210,8 +240,13 @@ class ProgramComplexity(PredictiveComplexity):
             for name, start in origin.items()
         }
         moved = jax.vmap(self._coordinates)(theta(1.0))
-        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
-        return steps, jnp.stack([jnp.max(jnp.abs(value - start)) for value, start in pairs])
+        reference = self._reference()
+        lost = {
+            name: _all_finite(here) & ~_all_finite(start)
+            for name, here, start in zip(sorted(self.program.sites.predicted), moved, reference)
+        }
+        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(reference))
+        return steps, lost, jnp.stack([jnp.max(jnp.abs(value - start)) for value, start in pairs])
 
     def simulate(self, tau: Float[Array, ""], key: Array) -> PyTree:
         """Data of the program at one scale, with fresh noise; the rest as given or drawn."""
@@ -320,6 +355,10 @@ def program_map(
     shape = structure.sites[sites.scale].shape
     if index is not None and not isinstance(index, tuple):
         index = (index,)
+    if index is not None and not _is_entry(index, shape):
+        raise ValueError(
+            f"index must name an entry of site {sites.scale!r}, whose shape is {shape}, got {index}"
+        )
     if shape and index is None:
         if int(np.prod(shape)) != 1:
             raise ValueError(
@@ -348,6 +387,9 @@ def program_map(
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None
+    mask = _mask(structure, sites)
+    if mask is not None:
+        weights = mask if weights is None else mask * weights
     return ProgramComplexity(
         program, arrays, given, noise, divergence, others=others, per=per, weights=weights
     )
@@ -358,10 +400,14 @@ def require_increasing(complexity: ProgramComplexity) -> None:
     if not all(concrete(leaf) for leaf in jax.tree.leaves(complexity)):
         return
     grid = jnp.asarray(_GRID, complexity._dtype)
-    log_kappa = np.asarray(complexity.log_value_and_elasticity(grid)[0])
+    with jax.ensure_compile_time_eval():
+        log_kappa = np.array(complexity.log_value_and_elasticity(grid)[0])
     scale = complexity.program.sites.scale
-    if not np.all(np.isfinite(log_kappa)):
-        at = float(np.exp(_GRID[~np.isfinite(log_kappa)][0]))
+    wrong = np.isnan(log_kappa) | (log_kappa == np.inf)
+    # Zero is wrong at the smallest scale; after it, the map has fallen.
+    wrong[0] |= log_kappa[0] == -np.inf
+    if np.any(wrong):
+        at = float(np.exp(_GRID[wrong][0]))
         raise ValueError(
             f"the divergence of the predictions is not a finite positive number at {scale} = {at:.3g}"
         )
@@ -374,6 +420,33 @@ def require_increasing(complexity: ProgramComplexity) -> None:
             f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the "
             "site a precision, or a parameter that does more than scale an effect?"
         )
+
+
+def _is_entry(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(index) == len(shape) and all(-n <= i < n for i, n in zip(index, shape))
+
+
+def _mask(structure: ProgramStructure, sites: ScaleStructure) -> Array | None:
+    """Weights of the rows: a masked row is no prediction."""
+    masked = [name for name in sites.predicted if structure.sites[name].masked]
+    if not masked:
+        return None
+    if len(sites.predicted) > 1:
+        raise ValueError(
+            f"observed site {masked[0]!r} has a mask, and there are other observed sites "
+            f"{[name for name in sites.predicted if name != masked[0]]}: leave the masked rows out of "
+            "the data instead"
+        )
+    args, kwargs = structure.arguments.restore()
+    # A mask is made of data, so any values of the latent sites do.
+    sites_of = {name: structure.sites[name] for name in structure.latent}
+    values = {name: jnp.ones(site.shape, site.dtype) for name, site in sites_of.items()}
+    fn = run(structure.model, args, kwargs, values)[masked[0]]["fn"]
+    return jnp.broadcast_to(mask_of(fn), fn.batch_shape).astype(float)
+
+
+def _all_finite(coordinates: dict[str, Array]) -> Array:
+    return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in coordinates.values()]).all()
 
 
 def _is_float(leaf: Any) -> bool:

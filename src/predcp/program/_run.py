@@ -73,7 +73,14 @@ def split_arguments(
 ) -> Arguments:
     """Take the arrays for which `traced` holds out of the arguments."""
     leaves, tree = jax.tree.flatten((args, kwargs))
-    arrays = tuple(leaf for leaf in leaves if traced(leaf))
+    # A program may index them by a traced array, which NumPy's do not allow. They stay known
+    # numbers where the caller is being traced.
+    with jax.ensure_compile_time_eval():
+        arrays = tuple(
+            jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+            for leaf in leaves
+            if traced(leaf)
+        )
     fixed = tuple(_TRACED if traced(leaf) else leaf for leaf in leaves)
     return Arguments(arrays, Structure(tree, fixed))
 
@@ -84,8 +91,10 @@ def is_traced(leaf: Any) -> bool:
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array."""
-    return isinstance(leaf, jax.Array | np.ndarray)
+    """Whether a leaf is an array of numbers."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind in "biufc"
+    return isinstance(leaf, jax.Array)
 
 
 def is_float_array(leaf: Any) -> bool:

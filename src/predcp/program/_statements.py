@@ -155,7 +155,7 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
     while exceeded(low) > statement.probability:
         low -= 2.0 * (high - low)
     found = brentq(lambda at: exceeded(at) - statement.probability, low, high, xtol=1e-13)
-    return start.stretched(found)
+    return start.stretched(jnp.asarray(found))
 
 
 def _start(statement: Tail) -> DivergencePrior:

@@ -112,7 +112,11 @@ class _Swap:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
         scales = self._scales(structure)
-        later = {name for scale in scales for name in (scale.sites.scale, *scale.sites.moved)}
+        later = {
+            name
+            for scale in scales
+            for name in (scale.sites.scale, *scale.sites.moved, *scale.sites.idle)
+        }
         known: dict[str, Any] = {}
         first = [
             name for name in structure.latent if name not in later and name not in self.observed
@@ -179,7 +183,7 @@ class _Swap:
                 "a statement in your own units needs the data themselves, and they are being "
                 "traced; call the program once outside of jit, or state pi with predcp.pi_for"
             )
-        key = (shape, tuple(id(array) for array in arrays))
+        key = (shape, tuple(np.asarray(array).tobytes() for array in arrays))
         if key not in self._solved:
             with jax.ensure_compile_time_eval():
                 self._solved[key] = {

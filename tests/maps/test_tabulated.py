@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.catalogue import DESIGN, SCALAR_MAPS, VECTOR_MAPS
 
 import predcp
-from tests.catalogue import DESIGN, SCALAR_MAPS, VECTOR_MAPS
 
 PRIORS = {
     "log-cauchy": predcp.LogCauchy(scale=1.0),

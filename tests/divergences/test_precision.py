@@ -6,8 +6,6 @@ import mpmath as mp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-
-import predcp
 from tests.oracle import (
     PRIORS,
     bernoulli_kl,
@@ -16,6 +14,8 @@ from tests.oracle import (
     numbers,
     relative_error,
 )
+
+import predcp
 
 RANDOM = np.random.default_rng(11)
 DESIGN = RANDOM.normal(size=(5, 2))

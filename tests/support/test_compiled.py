@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN, NOISE, scaled
 
 import predcp
 from predcp._support.reads import reads
-from tests.catalogue import DESIGN, NOISE, scaled
 
 noise = 1.0
 settings = types.SimpleNamespace(spread=1.0)

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 import predcp
-from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 TAU = jnp.asarray([0.5, 2.0, 0.1])
 BIASES = jnp.asarray(np.random.default_rng(3).normal(size=(3, 4)))

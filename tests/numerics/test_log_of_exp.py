@@ -2,7 +2,9 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath as mp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
 from predcp._numerics.log_of_exp import without_overflow
@@ -28,6 +30,46 @@ def test_the_log_of_an_exponential_is_its_exponent(log_rate, expected):
     np.testing.assert_allclose(jax.jit(rewritten)(ETA), expected, rtol=1e-15)
     slope = jax.grad(lambda eta: jnp.sum(rewritten(eta)))(ETA)
     np.testing.assert_allclose(slope, np.full(4, expected[3] - expected[2]) / (ETA[3] - ETA[2]))
+
+
+WIDE = jnp.asarray([-2000.0, -30.0, -1.0, 0.5, 30.0, 2000.0])
+
+
+@pytest.mark.parametrize(
+    "function,exact",
+    [
+        (lambda a: jnp.log(jax.nn.softplus(a)), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jnp.log1p(jnp.exp(a))), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jnp.log(1.0 + jnp.exp(a))), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jax.nn.sigmoid(a)), lambda a: -mp.log(1 + mp.exp(-a))),
+        (lambda a: jnp.log1p(-jax.nn.sigmoid(a)), lambda a: -mp.log(1 + mp.exp(a))),
+        (lambda a: jnp.log(3.0 * (1.0 - jax.nn.sigmoid(a))), lambda a: mp.log(3 / (1 + mp.exp(a)))),
+        (lambda a: jnp.log(1.0 / jax.nn.sigmoid(a) - 1.0), lambda a: -a),
+        (lambda a: jnp.log(2.0 / (1.0 + jnp.exp(-a))), lambda a: mp.log(2 / (1 + mp.exp(-a)))),
+        (lambda a: jnp.log(jnp.sqrt(jnp.exp(a)) * jnp.exp(a) ** 2), lambda a: mp.mpf(2.5) * a),
+        (
+            lambda a: jnp.log(jax.nn.softmax(jnp.stack([a, 0.0 * a], -1))[:, 0]),
+            lambda a: -mp.log(1 + mp.exp(-a)),
+        ),
+        (
+            lambda a: dist.Bernoulli(probs=jax.nn.sigmoid(a)).logits,
+            lambda a: a,
+        ),
+    ],
+    ids=["softplus", "log1p", "log-1+", "sigmoid", "log1p-minus", "rest", "odds", "division",
+         "powers", "softmax", "numpyro"],
+)  # fmt: skip
+def test_links_keep_their_digits_where_the_value_does_not(function, exact):
+    rewritten = without_overflow(function)
+    values, slopes = jax.vmap(jax.value_and_grad(lambda a: rewritten(a[None])[0]))(WIDE)
+    for a, value, slope in zip(WIDE, values, slopes):
+        with mp.workdps(2000):
+            point = mp.mpf(float(a))
+            step = mp.mpf(10) ** -600
+            derivative = (exact(point + step) - exact(point)) / step
+            # A log near 0 needs its digits relative to 1 only.
+            assert abs(mp.mpf(float(value)) - exact(point)) < 2e-15 * max(1, abs(exact(point))), a
+            assert abs(mp.mpf(float(slope)) - derivative) < 2e-15, a
 
 
 def test_a_factor_that_is_not_positive_has_no_log():

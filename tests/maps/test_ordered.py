@@ -6,9 +6,9 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from scipy import stats
+from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 import predcp
-from tests.catalogue import HIDDEN, OUTPUT, WEIGHTS
 
 _RANDOM = np.random.default_rng(11)
 GROUP, SITE = np.asarray([0, 0, 1, 1, 2, 2, 0, 1]), np.asarray([0, 1, 0, 1, 0, 1, 2, 2])
@@ -107,6 +107,15 @@ def test_gaussian_components_do_not_depend_on_those_before():
         np.testing.assert_allclose(kappa[place], np.mean(moved**2) / 0.5, rtol=1e-12)
     far = complexity(jnp.asarray([1e20, 1e-20]))
     np.testing.assert_allclose(far, kappa * np.asarray([1e20, 1e-20]) / TAU, rtol=1e-12)
+
+
+def test_weights_and_units_are_those_of_the_predictive_map():
+    weights = jnp.asarray([2.0, 1.0, 1.0, 0.5, 1.0, 3.0, 1.0, 1.0])
+    weighted = factors(measurements, weights=weights, per="row")
+    for place, index in ((0, GROUP), (1, SITE)):
+        squares = TAU[place] * NOISE[place][:, index] ** 2 / 0.5
+        expected = jnp.mean(squares @ weights / weights.sum())
+        np.testing.assert_allclose(weighted(TAU)[place], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype,rtol", [(jnp.float32, 2e-4), (jnp.float64, 1e-8)])

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN
 
 import predcp
 from predcp._numerics.inverse import invert
-from tests.catalogue import DESIGN
 
 XI = jnp.asarray(np.random.default_rng(0).normal(size=5))
 

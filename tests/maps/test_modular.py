@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN, PHI, PHI_NOISE, network
 
 import predcp
-from tests.catalogue import DESIGN, PHI, PHI_NOISE, network
 
 
 def softmax_network(theta, x):

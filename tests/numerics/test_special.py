@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
 import pytest
+from tests.oracle import relative_error
 
 from predcp._numerics import special as _special
-from tests.oracle import relative_error
 
 ARGUMENTS = [s * v for v in np.logspace(-18, 2.6, 62) for s in (1.0, -1.0)]
 CASES = {

@@ -7,9 +7,9 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 import scipy.stats
+from tests.oracle import PRIORS, cdf, log_pi, relative_error
 
 import predcp
-from tests.oracle import PRIORS, cdf, log_pi, relative_error
 
 QUANTILES = jnp.asarray([1e-3, 0.01, 0.2, 0.5, 0.8, 0.99, 0.999])
 

@@ -64,15 +64,13 @@ def displacement(
     local = jax.vmap(derivative)(jnp.asarray(0.5 + 0.5 * _NODES, kind))
 
     def choose(here: Array, start: Array, slopes: Array) -> Array:
-        # Where the derivative bends the model has moved far enough for a difference.
+        integral = jnp.tensordot(jnp.asarray(0.5 * _WEIGHTS, slopes.dtype), slopes, axes=1)
+        difference = here - start
         bend = jnp.abs(slopes[0] - 2.0 * slopes[1] + slopes[2])
         smooth = bend <= _MOST_BEND * jnp.max(jnp.abs(slopes), axis=0)
-        # A kink between the nodes (a ReLU that switches) goes unseen: once the difference has
-        # three quarters of the digits, take it.
-        small = jnp.finfo(slopes.dtype).eps ** 0.25
-        size = jnp.max(jnp.abs(here - start))
-        smooth &= size < small * jnp.max(jnp.abs(start))
-        weights = jnp.asarray(0.5 * _WEIGHTS, slopes.dtype)
-        return jnp.where(smooth, jnp.tensordot(weights, slopes, axes=1), here - start)
+        # A kink or a saturation between the nodes shows in the difference, unless it is noise.
+        size = jnp.maximum(1.0, jnp.maximum(jnp.abs(here), jnp.abs(start)))
+        noise = 64.0 * jnp.finfo(slopes.dtype).eps * size
+        return jnp.where(smooth & (jnp.abs(integral - difference) <= noise), integral, difference)
 
     return jax.tree.map(choose, moved, reference, local), speed

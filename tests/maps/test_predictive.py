@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 import predcp
-from tests.catalogue import DESIGN, NOISE, coin, normal, predictive, scaled
 
 
 def test_it_is_the_mean_over_points_and_draws_and_the_sum_over_events():
@@ -139,7 +139,10 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"x": jnp.zeros((8, 3))}, "constant in tau"),
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
-        ({"likelihood": lambda theta, x: dist.VonMises(x @ theta)}, "no divergence is known for"),
+        (
+            {"likelihood": lambda theta, x: dist.VonMises(x @ theta, 1.0)},
+            "no divergence is known for",
+        ),
         ({"per": "patient"}, "per must be 'trial', 'row' or an array"),
         ({"per": jnp.zeros(8)}, "per must be positive"),
         ({"weights": jnp.ones(7)}, r"weights must broadcast to the batch shape \(8,\)"),
@@ -254,3 +257,25 @@ def test_an_expanded_distribution_is_as_many_points():
     one = build(lambda theta, _: dist.Normal(theta, 1.0))
     many = build(lambda theta, _: dist.Normal(theta, 1.0).expand((5,)))
     np.testing.assert_allclose(many(0.6), one(0.6), rtol=1e-14)
+
+
+@pytest.mark.parametrize("counts", [None, jnp.asarray([2, 5, 1, 9, 3, 4, 1, 1])])
+def test_masked_points_are_left_out(counts):
+    kept = np.asarray([True, False, True, True, False, True, False, True])
+
+    def likelihood(beta, x):
+        if counts is None:
+            return coin(beta, x)
+        held = counts if x.shape[0] == 8 else counts[kept]
+        return dist.Binomial(held, logits=x @ beta)
+
+    def masked(beta, x):
+        return likelihood(beta, x).mask(jnp.asarray(kept))
+
+    whole = predcp.PredictiveComplexity(masked, scaled, jnp.zeros(3), DESIGN, NOISE)
+    part = predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(3), DESIGN[kept], NOISE)
+    log_tau = jnp.asarray([-20.0, 0.0, 3.0])
+    for got, expected in zip(
+        whole.log_value_and_elasticity(log_tau), part.log_value_and_elasticity(log_tau)
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)

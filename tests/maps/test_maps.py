@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.catalogue import ALL_MAPS, SCALAR_MAPS, SIGNED_MAPS, VECTOR_MAPS, names, public_maps
 
 import predcp
-from tests.catalogue import ALL_MAPS, SCALAR_MAPS, SIGNED_MAPS, VECTOR_MAPS, names, public_maps
 
 LOG_TAU = jnp.linspace(-12.0, 4.0, 9)
 
