@@ -21,11 +21,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro.infer.util import initialize_model
+from tests.program.programs import EXAMPLES
 
 import predcp
 from benchmarks.core import alternating
 from predcp._support.environment import environment
-from tests.program.programs import EXAMPLES
 
 OUTPUT = Path(__file__).parent / "results" / "program.json"
 DRAWS = 16
@@ -94,7 +94,12 @@ def audits(repeats: int) -> dict[str, Any]:
             [sys.executable, "-c", code], check=True, capture_output=True, text=True
         )
         times.append(float(done.stdout.split()[-1]))
-    return {"rows": 1000, "scales": 2, "seconds": round(float(np.median(times)), 2), "bar": BAR_AUDIT}
+    return {
+        "rows": 1000,
+        "scales": 2,
+        "seconds": round(float(np.median(times)), 2),
+        "bar": BAR_AUDIT,
+    }
 
 
 def main() -> None:
