@@ -17,8 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp.experiments._environment import environment
-from predcp.fewshot import ConvNet, Pool, Run, Settings, Trainer, as_scale_prior
+from predcp._support.environment import environment
+from predcp.fewshot import ConvNet, Pool, Run, Settings, Trainer, as_module_prior
 
 OUTPUT = Path(__file__).parent / "results" / "fewshot.json"
 GOALS = {
@@ -53,7 +53,7 @@ def measure_ours(
 ) -> dict[str, Any]:
     """Milliseconds an iteration of all runs together, and what compiling took."""
     trainer = Trainer(
-        network, settings, [Run(as_scale_prior(prior), seed) for prior, seed in runs], pool
+        network, settings, [Run(as_module_prior(prior), seed) for prior, seed in runs], pool
     )
     state = trainer.start()
     began = time.perf_counter()

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp.experiments import EXPERIMENTS, Silent, Store, run
-from predcp.experiments._environment import environment
-from predcp.resnet import Model, Network, Objective, as_scale_prior
+from predcp._support.environment import environment
+from predcp.experiments import Silent, Store, run
+from predcp.paper import EXPERIMENTS
+from predcp.resnet import Model, Network, Objective, as_layer_prior
 from predcp.resnet._rows import ROWS
 from predcp.resnet._training import Data, Optimiser, programs, seed_words, steps_of
 
@@ -56,7 +57,7 @@ def trainer(
 ) -> Callable[[int], Any]:
     """A function that trains a network on for so many epochs."""
     network = Network(shape[1], 50, layers, normalize=normalize)
-    model = Model(network, (as_scale_prior(prior),), ROWS)
+    model = Model(network, (as_layer_prior(prior),), ROWS)
     program = programs(model, Optimiser(), _BATCH, many=False)
     data = rows(*shape)
     held = [program.start(seed_words(0), jnp.zeros((), jnp.float32))]
@@ -158,7 +159,7 @@ def table(epochs: int, fits: int) -> dict[str, Any]:
     found, whole = {}, 0.0
     for name, (count, columns) in SHAPES.items():
         model = Model(
-            Network(columns, 50, 1), tuple(map(as_scale_prior, PRIORS)), ROWS, quirks=True
+            Network(columns, 50, 1), tuple(map(as_layer_prior, PRIORS)), ROWS, quirks=True
         )
         program = programs(model, Optimiser(), _BATCH, many=True)
         data = jax.tree.map(lambda leaf: jnp.stack([leaf] * fits), rows(count, columns))

@@ -1,6 +1,6 @@
 """Make the pages of the examples and of the figures, with their pictures: `python docs/make_gallery.py`.
 
-`--examples` or `--figures` makes one of them. Every number in the pages is thus a program's.
+`--examples` or `--figures` makes one of them. Every number in these pages comes from a program.
 """
 
 import argparse
@@ -24,28 +24,26 @@ from predcp.paper.figures import FIGURES, write
 
 DOCS = Path(__file__).parent
 EXAMPLES = sorted((DOCS.parent / "examples").glob("*.py"))
-_HEAD = (
-    "<!-- written by docs/make_gallery.py: change that, or the program a picture comes from -->\n"
-)
+_HEAD = "<!-- written by docs/make_gallery.py; change that file, or the program of a section -->\n"
 _WIDTH = 1000
 
 _EXAMPLES_INTRO = """# Examples
 
-Six models that a modeller would recognise. Each has its reference model in one sentence, a picture of
-what the prior changes, what it prints, and its whole program. From a clone: `python examples/NAME.py`.
+Six common models. Each section names the reference model, shows what the prior changes, and has the
+output and the whole program. To run one from a clone: `python examples/NAME.py`.
 """
 _FIGURES_INTRO = """# Figures of the paper
 
-Every figure of the paper and its appendix, made again with this library's public functions. The
-captions say what to see, what we chose where the paper is silent, and where its text is wrong.
-`predcp figures NAME` makes them as PDF and PNG; `--data` adds the numbers.
+Every figure of the paper and its appendix, made with the public functions of this library. The
+captions say what to see, what we chose if the paper does not say it, and where the paper is wrong.
+`predcp figures NAME` makes a figure as PDF and PNG; `--data` adds the numbers.
 """
 
 
 def load(path: Path) -> ModuleType:
-    """An example as a module.
+    """Import an example as a module.
 
-    **Arguments**: its file.
+    **Arguments**: `path`, its file.
     """
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)
     assert spec is not None and spec.loader is not None
@@ -55,9 +53,9 @@ def load(path: Path) -> ModuleType:
 
 
 def small(source: Path, target: Path) -> None:
-    """A picture for a page: no wider than a thousand pixels, in a palette.
+    """Write a picture for a page: at most a thousand pixels wide, with a palette of colours.
 
-    **Arguments**: the picture, and where to put the small one.
+    **Arguments**: `source`, the picture; `target`, the file to write.
     """
     with Image.open(source) as image:
         height = round(image.height * min(1.0, _WIDTH / image.width))
@@ -67,9 +65,9 @@ def small(source: Path, target: Path) -> None:
 
 
 def example_section(path: Path) -> str:
-    """Run one example, keep its picture, and write its part of the page.
+    """Run one example, keep its picture, and return its section of the page.
 
-    **Arguments**: its file.
+    **Arguments**: `path`, its file.
     """
     module, printed = load(path), io.StringIO()
     with TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
@@ -82,21 +80,21 @@ def example_section(path: Path) -> str:
     output = printed.getvalue().rstrip().replace("\n", "\n    ")
     return (
         f"## {path.stem}\n\n**{question}** {reference}\n\n{picture}\n\n"
-        f"It prints:\n\n    {output}\n\n{code}\n"
+        f"Output:\n\n    {output}\n\n{code}\n"
     )
 
 
 def figure_section(name: str) -> str:
-    """Make one figure small, and write its part of the page.
+    """Make one figure, keep a small picture of it, and return its section of the page.
 
-    **Arguments**: its name.
+    **Arguments**: `name` of the figure.
     """
     figure = FIGURES[name]
     with TemporaryDirectory() as folder:
         _, png, caption, *_ = write(figure, folder)
         small(png, DOCS / "images" / "figures" / f"{name}.png")
         text = caption.read_text(encoding="utf-8").split("\n\n", 2)[2].strip()
-    # Python-Markdown wants an empty line in front of a list.
+    # Python-Markdown requires an empty line before a list.
     text = re.sub(r"^(?!- | )(\S[^\n]*)\n(?=- )", r"\1\n\n", text, flags=re.MULTILINE)
     picture = f"![{figure.title}](images/figures/{name}.png)"
     return f"## {name}\n\n*{figure.paper}: {figure.title}.*\n\n{picture}\n\n{text}\n"

@@ -19,8 +19,7 @@ import predcp
 from predcp import plot
 from predcp._support.png import png
 from predcp.experiments import Store
-from predcp.fewshot.training import Training, picture
-from predcp.resnet import depth_picture
+from predcp.paper import Training, depth_picture, training_picture
 
 FOLDER = Path(__file__).parent / "images"
 _COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
@@ -52,7 +51,7 @@ def _standard_deviation(tau: Array, xi: Array) -> Array:
 def patient_priors(draws: int = 10) -> dict[str, predcp.ComplexityPrior]:
     """An ECP and a PredCP on the standard deviation of the coefficients of a logistic regression.
 
-    **Arguments**: `draws`, how many draws of the coefficients the PredCP averages over.
+    **Arguments**: `draws`, the number of draws of the coefficients that the PredCP averages over.
     """
     x, pi = design(), predcp.LogCauchy(scale=1.0)
     predictive = predcp.PredictiveComplexity(
@@ -195,7 +194,7 @@ def joint_density() -> Figure:
 
 
 def depth() -> Figure:
-    """Test error and live layers against depth, from the stored results."""
+    """Test error and active layers against depth, from the stored results."""
     return depth_picture(Store(FOLDER.parents[1] / "results", "depth"))
 
 
@@ -209,7 +208,7 @@ def few_shot_modules() -> Figure:
         (5, "predcp-half-cauchy-1e-3"),
         (5, "shrinkage-log-cauchy-1e-1"),
     )
-    return picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
+    return training_picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
 
 
 FIGURES: tuple[Callable[[], Figure], ...] = (

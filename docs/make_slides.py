@@ -1,4 +1,4 @@
-"""Make the pictures with a slider on the page of the idea: `python docs/make_slides.py`."""
+"""Make the pictures of the sliders on the page "The idea": `python docs/make_slides.py`."""
 
 from pathlib import Path
 
@@ -22,9 +22,9 @@ _QUARTILES = np.array([0.25, 0.5, 0.75])
 
 
 def change_of_variables(pi: predcp.DivergencePrior, x: float, title: str) -> Figure:
-    """A prior on the divergence, sent through the map of a linear regression to a prior on its scale.
+    """Draw a prior on the divergence, the map of a linear regression, and the prior on its scale.
 
-    **Arguments**: the prior, the feature of the one row, and a title.
+    **Arguments**: `pi`, the prior; `x`, the feature of the one row; `title`.
     """
     complexity = predcp.LinearEvidence(x, noise_scale=1.0)
     prior = predcp.ComplexityPrior(pi, complexity)
@@ -37,7 +37,7 @@ def change_of_variables(pi: predcp.DivergencePrior, x: float, title: str) -> Fig
     left.sharey(middle)
     below.sharex(middle)
     corner.axis("off")
-    # Of the logarithms, since the axes are logarithmic: equal areas are equal probabilities.
+    # Densities of the logarithms: on logarithmic axes, equal areas are equal probabilities.
     left.fill_betweenx(kappa, np.exp(pi.log_prob(kappa)) * kappa, color=colour, alpha=0.3)
     below.fill_between(tau, np.exp(prior.log_prob(tau)) * tau, color=colour, alpha=0.3)
     middle.loglog(tau, complexity(tau), color="black", linewidth=2)
@@ -58,9 +58,9 @@ def change_of_variables(pi: predcp.DivergencePrior, x: float, title: str) -> Fig
 
 
 def save(figure: Figure, name: str) -> None:
-    """As a small PNG.
+    """Save a picture as a small PNG.
 
-    **Arguments**: the picture and its name.
+    **Arguments**: `figure`, the picture; `name`, its file name without the suffix.
     """
     path = FOLDER / f"{name}.png"
     figure.savefig(path, dpi=100)

@@ -1,4 +1,4 @@
-"""Is there a pattern in space or time at all? The amplitude of a Gaussian process.
+"""Is there a pattern in time? The amplitude of a Gaussian process.
 
 Reference model: the rate of events is constant.
 """
@@ -34,12 +34,12 @@ def model(counts, scale_prior, log_scale):
 
 
 def main(folder="examples_output", draws=1000):
-    counts = np.random.default_rng(2).poisson(RATE, WEEKS)  # in truth the rate is constant
-    draw = predcp.normal_noise(jax.random.key(0), 16, (WEEKS,))
+    counts = np.random.default_rng(2).poisson(RATE, WEEKS)  # the true rate is constant
+    noise = predcp.normal_noise(jax.random.key(0), 16, (WEEKS,))
     complexity = predcp.PredictiveComplexity(
-        lambda f, _: dist.Poisson(RATE * jnp.exp(f)), process, jnp.zeros(WEEKS), None, draw
+        lambda f, _: dist.Poisson(RATE * jnp.exp(f)), process, jnp.zeros(WEEKS), None, noise
     )
-    # at most a 5% chance that the pattern moves a week's count by more than half a nat
+    # a 5% chance that the pattern moves predictions by more than half a nat
     prior = predcp.ComplexityPrior(predcp.HalfCauchy.from_tail(0.5, 0.05), complexity)
     cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy": (dist.HalfCauchy(1.0), False)}
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), sharey=True, layout="constrained")
@@ -47,10 +47,10 @@ def main(folder="examples_output", draws=1000):
         mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)
         mcmc.run(jax.random.key(1), counts, scale_prior, log_scale)
         low, middle, high = np.quantile(mcmc.get_samples()["rate"], [0.05, 0.5, 0.95], axis=0)
-        print(f"{name}: the rate varies by {np.std(middle):.2f} around {np.mean(middle):.2f}")
+        print(f"{name}: rate {np.mean(middle):.2f}, standard deviation {np.std(middle):.2f}")
         ax.fill_between(np.arange(WEEKS), low, high, color="#0072B2", alpha=0.25, linewidth=0)
         ax.plot(np.stack([middle, counts], axis=1))
-        ax.set(title=name, xlabel="week", ylabel="events a week, rate")
+        ax.set(title=name, xlabel="week", ylabel="events per week")
     Path(folder).mkdir(exist_ok=True)
     figure.savefig(Path(folder) / "gp_amplitude.png", dpi=120)
 

@@ -20,8 +20,8 @@ ROWS, COLUMNS = 40, 60
 
 def model(x, y, scale_prior):
     local = numpyro.sample("lambda", dist.HalfCauchy().expand([COLUMNS]))
-    if scale_prior == "PredCP":
-        # the map is made from the local scales of this very draw: tau knows what they do
+    if scale_prior == "ECP":
+        # the map depends on the local scales of the current draw
         evidence = predcp.RowEvidence(x, local_scales=local)
         prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), evidence).log_scale()
         tau = jnp.exp(numpyro.sample("log_tau", prior))
@@ -38,14 +38,14 @@ def main(folder="examples_output", draws=600):
     truth = np.array([3.0, -2.0, 1.5] + [0.0] * (COLUMNS - 3))
     y = x @ truth + rng.standard_normal(ROWS)
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.0), sharey=True, layout="constrained")
-    for ax, scale_prior in zip(axes, ("PredCP", "half-Cauchy(1)")):
+    for ax, scale_prior in zip(axes, ("ECP", "half-Cauchy(1)")):
         sampler = NUTS(model, target_accept_prob=0.9, max_tree_depth=8)
         mcmc = MCMC(sampler, num_warmup=draws, num_samples=draws, progress_bar=False)
         mcmc.run(jax.random.key(1), x, y, scale_prior, extra_fields=("num_steps",))
         low, middle, high = np.quantile(mcmc.get_samples()["beta"], [0.05, 0.5, 0.95], axis=0)
         error = np.sqrt(np.mean((middle - truth) ** 2))
         steps = np.mean(mcmc.get_extra_fields()["num_steps"])
-        print(f"{scale_prior}: error of beta {error:.3f}, {steps:.0f} gradients a draw")
+        print(f"{scale_prior}: error of beta {error:.3f}, {steps:.0f} gradients per draw")
         ax.errorbar(np.arange(COLUMNS), middle, [middle - low, high - middle], fmt=".", linewidth=1)
         ax.plot(truth, "_", color="black")
         ax.set(title=scale_prior, xlabel="column", ylabel="coefficient, 90% interval")

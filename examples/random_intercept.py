@@ -27,18 +27,18 @@ def model(school, y, scale_prior, log_scale):
     tau = numpyro.deterministic("tau", jnp.exp(value) if log_scale else value)
     mean = numpyro.sample("mean", dist.Normal(0.0, 5.0))
     xi = numpyro.sample("xi", dist.Normal().expand([SCHOOLS]))
-    moved = numpyro.deterministic("intercepts", jnp.sqrt(tau) * xi)
-    numpyro.sample("y", likelihood(mean + moved, school), obs=y)
+    effects = numpyro.deterministic("intercepts", jnp.sqrt(tau) * xi)
+    numpyro.sample("y", likelihood(mean + effects, school), obs=y)
 
 
 def main(folder="examples_output", draws=1000):
     school = np.repeat(np.arange(SCHOOLS), 4)
-    y = np.random.default_rng(3).normal(0.0, 1.0, len(school))  # in truth they do not differ
-    xi = predcp.normal_noise(jax.random.key(0), 64, (SCHOOLS,))
+    y = np.random.default_rng(3).normal(0.0, 1.0, len(school))  # the schools do not differ
+    noise = predcp.normal_noise(jax.random.key(0), 64, (SCHOOLS,))
     complexity = predcp.PredictiveComplexity(
-        likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros(SCHOOLS), school, xi
+        likelihood, lambda tau, xi: jnp.sqrt(tau) * xi, jnp.zeros(SCHOOLS), school, noise
     )
-    # at most a 10% chance that the schools move a prediction by more than half a nat
+    # a 10% chance that the schools move predictions by more than half a nat
     prior = predcp.ComplexityPrior(predcp.LogCauchy.from_tail(0.5, 0.1), complexity)
     cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy(5)": (dist.HalfCauchy(5.0), False)}
     figure, ax = plt.subplots(layout="constrained")

@@ -1,4 +1,4 @@
-"""How wiggly may a curve be? The smoothness of a spline.
+"""How much may a curve bend? The smoothness of a spline.
 
 Reference model: the curve is a straight line.
 """
@@ -19,7 +19,7 @@ KNOTS, NOISE = 10, 0.3
 
 
 def bends(x):
-    """Cubic radial functions at the knots, with their straight-line part taken out."""
+    """Cubic radial functions at the knots, with their projection on straight lines removed."""
     basis = np.abs(x[:, None] - np.linspace(0.05, 0.95, KNOTS)) ** 3
     line = np.stack([np.ones_like(x), x], axis=1)
     return jnp.asarray(basis - line @ np.linalg.lstsq(line, basis, rcond=None)[0]) * 100.0
@@ -36,11 +36,11 @@ def model(x, y, scale_prior, log_scale):
 
 def main(folder="examples_output", draws=1000):
     x = np.linspace(0.0, 1.0, 40)
-    y = 1.0 + 2.0 * x + np.random.default_rng(0).normal(0.0, NOISE, len(x))  # in truth a line
-    # the joint evidence of all bends: tau is the variance of their coefficients
+    y = 1.0 + 2.0 * x + np.random.default_rng(0).normal(0.0, NOISE, len(x))  # the truth is a line
+    # tau is the variance of the coefficients of the bends
     complexity = predcp.LinearEvidence(bends(x), noise_scale=NOISE)
     prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
-    cases = {"PredCP": (prior.log_scale(), True), "half-Cauchy(1)": (dist.HalfCauchy(1.0), False)}
+    cases = {"ECP": (prior.log_scale(), True), "half-Cauchy(1)": (dist.HalfCauchy(1.0), False)}
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.0), sharey=True, layout="constrained")
     for ax, (name, (scale_prior, log_scale)) in zip(axes, cases.items()):
         mcmc = MCMC(NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False)

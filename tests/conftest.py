@@ -6,6 +6,13 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+from jaxtyping import install_import_hook
+
+from tests import shapecheck  # noqa: F401  (the hook below finds it by name)
+from tests.xla_flags import accepted
+
+# Shapes in annotations are checked wherever a test goes.
+install_import_hook("predcp", "tests.shapecheck.shapes")
 
 jax.config.update("jax_enable_x64", True)
 
@@ -16,15 +23,10 @@ if _worker.startswith("gw") and hasattr(os, "sched_setaffinity"):
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_worker[2:]) % len(_cores)]})
 
-# A test runs a program once or twice: compiling it without optimisations takes a quarter of the
-# time. `make test-long` leaves XLA_FLAGS empty, for the optimisations that users get.
-_flags = "--xla_backend_optimization_level=0"
-# XLA ends the process at a flag it does not know, and older releases do not know these. A program
-# in 32 parts is for 32 threads to compile; on one core in one part it takes two thirds of the time.
-if jax.__version_info__ >= (0, 10):
-    _flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-# Read when the first program is compiled, so not too late here.
-os.environ.setdefault("XLA_FLAGS", _flags)
+# Read when the first program is compiled, so not too late here. Workers inherit the controller's;
+# an empty variable asks for the optimisations that users get.
+if "XLA_FLAGS" not in os.environ:
+    os.environ["XLA_FLAGS"] = accepted()
 
 
 _MAPS = "/proc/self/maps"

@@ -1,4 +1,4 @@
-"""Every Python and bash block of the documentation runs, and prints what the page says it prints."""
+"""Every Python and bash block of the documentation runs and prints the output that the page shows."""
 
 import contextlib
 import io
@@ -69,10 +69,15 @@ def commands(code: str) -> str:
     return printed
 
 
-def run(page: Path) -> None:
-    """Run a page's blocks in order in one namespace."""
+def run(page: Path, apart: bool = False) -> None:
+    """Run a page's blocks in order.
+
+    **Arguments**: `page`, the file; `apart`, whether each block has a namespace of its own.
+    """
     namespace: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page.read_text()):
+        if apart:
+            namespace = {"__name__": page.stem}
         if block.language == "bash":
             output = commands(block.code)
         else:
@@ -111,7 +116,8 @@ def test_page_runs(page, settings, tmp_path, monkeypatch):
         return
     # Pages may write files.
     monkeypatch.chdir(tmp_path)
-    run(page)
+    # People copy a single block of the README.
+    run(page, apart=page.name == "README.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -126,6 +132,8 @@ def test_a_wrong_output_or_an_exception_fails(tmp_path):
     page.write_text("```python\nx = 1\n```\n\n```python\nprint(x)\n```\n\n```text\n2\n```\n")
     with pytest.raises(AssertionError, match="line 6"):
         run(page)
+    with pytest.raises(NameError):
+        run(page, apart=True)
     page.write_text("```python\n1 / 0\n```\n")
     with pytest.raises(ZeroDivisionError):
         run(page)

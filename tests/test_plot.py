@@ -57,7 +57,7 @@ def test_density_is_the_priors_with_its_second_mode_at_2_455(ax, prior):
     np.testing.assert_allclose(tau[-1], prior.icdf(0.8), rtol=1e-12)
     away = tau > 1.0
     assert abs(tau[away][height[away].argmax()] - 2.455) < tau[1] - tau[0]
-    assert ax.get_xlabel() == r"$\tau$"
+    assert ax.get_xlabel() == r"$\tau$ (variance)"
 
 
 def test_density_of_the_log_scale_and_of_a_coefficient_span_both_sides(prior):
@@ -94,7 +94,7 @@ def test_marginal_integrates_the_normal_over_the_prior(ax):
     # An exponential variance of mean m makes a Laplace coefficient of scale sqrt(m / 2).
     exponential = dist.Exponential(1.0)
     beta = np.array([0.3, 1.0, 2.5])
-    plot.marginal(exponential, ax, beta, horseshoe=False)
+    plot.marginal(exponential, ax, beta, horseshoe=False, unit="variance")
     (line,) = ax.lines
     np.testing.assert_allclose(
         line.get_ydata(), np.exp(dist.Laplace(0.0, 0.5**0.5).log_prob(beta)), rtol=1e-6
@@ -116,7 +116,8 @@ def test_marginal_steps_over_the_pole_and_draws_the_horseshoe_once(ax, prior):
     assert again.get_label() == "again"
     beta = horseshoe.get_xdata()[[0, 150]]
     np.testing.assert_allclose(
-        horseshoe.get_ydata()[[0, 150]], predcp.marginal(predcp.paper.horseshoe_variance(), beta)
+        horseshoe.get_ydata()[[0, 150]],
+        predcp.marginal(dist.HalfCauchy(1.0), beta, unit="standard deviation"),
     )
 
 
@@ -181,7 +182,8 @@ def test_bad_arguments_are_named(prior, two_scales):
         "ax must be": lambda: plot.density(prior, "left"),
         "pi must be": lambda: plot.divergence_prior(0.5),
         "kappa must be positive": lambda: plot.divergence_prior(prior.pi, kappa=[0.0]),
-        "prior must be a distribution of a variance": lambda: plot.marginal(signed),
+        "prior must be a distribution of a scale": lambda: plot.marginal(signed),
+        "unit must be given for HalfCauchy": lambda: plot.marginal(dist.HalfCauchy(1.0)),
         "beta must be finite": lambda: plot.marginal(prior, beta=[np.nan]),
         "shrinkage must be below 1": lambda: plot.shrinkage_profile(prior, shrinkage=[1.0]),
         "map must be one of predcp's": lambda: plot.complexity(prior),

@@ -17,7 +17,15 @@ from numpyro.infer import MCMC, NUTS, Predictive
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 import predcp
-from tests.catalogue import DESIGN, NOISE, SCALAR_MAPS, VECTOR_MAPS, coin, names, scaled
+from tests.catalogue import (
+    DESIGN,
+    NOISE,
+    SCALAR_MAPS,
+    VECTOR_MAPS,
+    coin,
+    names,
+    scaled,
+)
 from tests.oracle import PRIORS
 
 

@@ -17,7 +17,8 @@ from predcp.cli import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-ROOMS = ("", ".linear", ".resnet", ".fewshot", ".data", ".experiments", ".figures")
+BUILD = ("-m", "properdocs", "build", "--strict", "--config-file", "mkdocs.yml")
+ROOMS = ("", ".linear", ".resnet", ".fewshot", ".data", ".experiments", ".paper", ".paper.figures")
 
 
 def load(path):
@@ -44,12 +45,12 @@ class Fetched(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    for name in ("mkdocs", "material", "mkdocstrings_handlers.python"):
+    for name in ("properdocs", "material", "mkdocstrings_handlers.python"):
         pytest.importorskip(name, reason="the extra `docs` is not installed: `make docs` does that")
     folder = tmp_path_factory.mktemp("site")
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     result = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        [sys.executable, *BUILD, "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": source},
         capture_output=True,
@@ -57,6 +58,26 @@ def site(tmp_path_factory):
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no chromium on this machine")
+    return found
+
+
+def dom(browser, page):
+    """A page as the browser has it after its scripts ran."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+    result = subprocess.run(
+        [browser, *options, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return result.stdout
 
 
 def test_the_site_builds_strictly_and_fetches_nothing_from_elsewhere(site):
@@ -70,6 +91,24 @@ def test_the_site_builds_strictly_and_fetches_nothing_from_elsewhere(site):
         assert not [item for item in fetched.addresses if re.match(r"(https?:)?//", item)], page
 
 
+def test_formulas_are_typeset_in_a_browser(site, browser):
+    pages = [page for page in site.rglob("*.html") if 'class="arithmatex"' in page.read_text()]
+    assert (site / "idea.html") in pages
+    for page in pages:
+        shown = dom(browser, page)
+        marked = len(re.findall(r'class="arithmatex"', shown))
+        assert "katex-error" not in shown, page
+        assert marked > 0 and len(re.findall(r'class="katex"', shown)) == marked, page
+
+
+def test_the_fonts_of_the_formulas_are_in_the_site(site):
+    folder = site / "assets" / "katex"
+    fonts = re.findall(r"url\(([^)]+)\)", (folder / "katex.min.css").read_text())
+    assert len(fonts) > 10
+    assert all((folder / font).is_file() for font in fonts)
+    assert (folder / "LICENSE").is_file()
+
+
 def test_the_reference_shows_arguments_as_lists(site):
     text = (site / "api" / "maps.html").read_text()
     section = text[text.index('id="predcp.PredictiveComplexity"') :]
@@ -78,17 +117,10 @@ def test_the_reference_shows_arguments_as_lists(site):
     )
 
 
-def test_the_page_of_the_idea_has_sliders_in_a_browser(site):
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no chromium on this machine")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
-    page = (site / "idea.html").as_uri()
-    result = subprocess.run(
-        [browser, *options, "--dump-dom", page], capture_output=True, text=True, timeout=120
-    )
-    shown = re.findall(r'<input type="range" max="8"><output>([^<]+)</output>', result.stdout)
-    assert shown == ["x = 1", "upper = 0.1"]
+def test_the_page_of_the_idea_has_sliders_in_a_browser(site, browser):
+    shown = dom(browser, site / "idea.html")
+    sliders = re.findall(r'<input type="range" max="8"><output>([^<]+)</output>', shown)
+    assert sliders == ["x = 1", "upper = 0.1"]
 
 
 def test_the_reference_has_every_public_name():
@@ -107,7 +139,7 @@ def test_the_reference_has_every_public_name():
 
 
 def test_the_command_line_reference_has_every_command_and_option():
-    module = load(DOCS / "hooks" / "command_line.py")
+    module = load(DOCS / "make_command_line.py")
     text = module.reference(app, "predcp")
     found = list(module.commands(get_command(app), "predcp"))
     assert {"predcp run", "predcp data fetch", "predcp figures"} <= {path for path, _ in found}
@@ -117,16 +149,48 @@ def test_the_command_line_reference_has_every_command_and_option():
         for item in command.params:
             if item.param_type_name == "option" and item.name != "help":
                 assert all(flag in section for flag in item.opts)
-    assert module._MARK in (DOCS / "api" / "command-line.md").read_text()
+
+
+def test_the_page_of_the_command_line_is_up_to_date():
+    module = load(DOCS / "make_command_line.py")
+    assert module.PAGE.read_text() == module.page(), "run: python docs/make_command_line.py"
+
+
+def test_the_site_needs_no_hook():
+    """A hook is Python that another builder of the same sources would ignore."""
+    assert not re.search(r"^hooks:", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert "mkdocs.yml" in BUILD and " ".join(BUILD) in (ROOT / "Makefile").read_text()
 
 
 def test_a_list_under_a_line_of_text_is_set_apart():
     pytest.importorskip("griffe", reason="the extra `docs` is not installed")
-    as_markdown = load(DOCS / "hooks" / "docstrings.py").as_markdown
+    as_markdown = load(DOCS / "griffe_docstrings.py").as_markdown
     assert as_markdown("**Arguments**\n- `x`: one,\n    more.\n- `y`: two.") == (
         "**Arguments**\n\n- `x`: one,\n    more.\n- `y`: two."
     )
     assert as_markdown("a\n\n- b\n- c") == "a\n\n- b\n- c"
+
+
+def found(name):
+    """What a dotted name of the package stands for."""
+    parts = name.split(".")
+    value = importlib.import_module(parts[0])
+    for place, part in enumerate(parts[1:], 2):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(".".join(parts[:place]))
+    return value
+
+
+def test_renamed_names_are_there_and_the_old_ones_are_gone():
+    text = (DOCS / "renamed.md").read_text()
+    rows = re.findall(r"^\| `(predcp\.[\w.]+)` \| `(predcp\.[\w.]+)`", text, re.MULTILINE)
+    assert len(rows) > 3
+    for old, new in rows:
+        assert found(new) is not None
+        with pytest.raises((AttributeError, ModuleNotFoundError)):
+            found(old)
 
 
 def test_the_galleries_show_every_example_and_every_figure():

@@ -28,9 +28,58 @@ def test_the_marginal_of_a_horseshoe_is_its_closed_form():
     # p(beta) = exp(b^2 / 2) E1(b^2 / 2) / sqrt(2 pi^3), with the scaled form where exp overflows.
     half = beta[:4] ** 2 / 2
     expected = np.exp(half) * exp1(half) / np.sqrt(2 * np.pi**3)
-    got = predcp.marginal(predcp.paper.horseshoe_variance(), beta)
+    got = predcp.marginal(dist.HalfCauchy(1.0), beta, unit="standard deviation")
     np.testing.assert_allclose(got[:4], expected, rtol=1e-8)
     np.testing.assert_allclose(got[4], 2 / 1e4 / np.sqrt(2 * np.pi**3), rtol=1e-3)
+
+
+def test_summaries_obey_the_unit_of_the_map():
+    prior = predcp.ComplexityPrior(
+        predcp.LogCauchy(scale=1.0), predcp.LogisticEvidence(np.ones((5, 1)))
+    )
+    # beta ~ N(0, tau^2): integrate over the quantiles of tau.
+    expected, _ = scipy.integrate.quad(
+        lambda u: float(
+            np.exp(prior.log_scale().log_prob(u) + dist.Normal(0, np.exp(u)).log_prob(0.5))
+        ),
+        -8,
+        40,
+        limit=200,
+    )
+    np.testing.assert_allclose(predcp.marginal(prior, 0.5), expected, rtol=1e-6)
+    np.testing.assert_allclose(predcp.marginal(prior.log_scale(), 0.5), expected, rtol=1e-6)
+    # The same prior stated on the variance, through a power of the scale.
+    on_variance = dist.TransformedDistribution(prior, dist.transforms.PowerTransform(2.0))
+    values = np.asarray([0.1, 0.6])
+    np.testing.assert_allclose(
+        predcp.shrinkage_profile(prior, values),
+        predcp.shrinkage_profile(on_variance, values, unit="variance"),
+        rtol=1e-10,
+    )
+
+
+def test_the_unit_is_found_from_the_program_or_asked_for():
+    def made(parameters, **options):
+        return predcp.PredictiveComplexity(
+            normal, parameters, jnp.zeros(3), DESIGN, NOISE, **options
+        )
+
+    assert made(scaled).unit == "standard deviation"
+    assert made(lambda tau, xi: jnp.sqrt(tau) * xi).unit == "variance"
+    unclear = made(lambda tau, xi: jnp.log1p(tau) * xi)
+    assert unclear.unit is None
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=1.0), unclear)
+    with pytest.raises(ValueError, match="unit must be given for a prior through Predictive"):
+        predcp.marginal(prior, 1.0)
+    stated = made(lambda tau, xi: jnp.log1p(tau) * xi, unit="standard deviation")
+    again = predcp.ComplexityPrior(predcp.Exponential(mean=1.0), stated)
+    np.testing.assert_allclose(
+        predcp.marginal(prior, 1.0, unit="standard deviation"), predcp.marginal(again, 1.0)
+    )
+    with pytest.raises(ValueError, match="is a standard deviation"):
+        predcp.marginal(again, 1.0, unit="variance")
+    with pytest.raises(ValueError, match='unit must be "variance"'):
+        made(scaled, unit="precision")
 
 
 @pytest.mark.parametrize("x", [0.25, 1.0])
@@ -49,7 +98,7 @@ def test_the_marginal_of_an_evidence_prior_integrates_to_one(x):
 
 def test_the_shrinkage_profile_of_a_horseshoe_is_a_beta():
     values = np.asarray([0.01, 0.3, 0.9])
-    got = predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), values)
+    got = predcp.shrinkage_profile(dist.HalfCauchy(1.0), values, unit="standard deviation")
     np.testing.assert_allclose(got, np.exp(dist.Beta(0.5, 0.5).log_prob(values)), rtol=1e-10)
 
 

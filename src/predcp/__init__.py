@@ -34,10 +34,13 @@ if TYPE_CHECKING:
         LinearEvidence,
         LogisticEvidence,
         ModularComplexity,
+        OrderedComplexity,
         PenalisedComplexity,
         PredictiveComplexity,
         RowEvidence,
         ScalarComplexity,
+        TabulatedComplexity,
+        VectorComplexity,
     )
     from predcp._numerics.normal_noise import normal_noise
     from predcp._prior import ComplexityPrior, LogScalePrior
@@ -46,6 +49,14 @@ if TYPE_CHECKING:
         prior_predictive,
         shrinkage_profile,
         tail_probability,
+    )
+    from predcp.program import (
+        Audit,
+        ProgramComplexity,
+        audit,
+        complexity_of,
+        tail,
+        with_complexity,
     )
 
 _HOMES = {
@@ -73,13 +84,24 @@ _HOMES = {
         "LinearEvidence",
         "LogisticEvidence",
         "ModularComplexity",
+        "OrderedComplexity",
         "PenalisedComplexity",
         "PredictiveComplexity",
         "RowEvidence",
         "ScalarComplexity",
+        "TabulatedComplexity",
+        "VectorComplexity",
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
     "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
+    "predcp.program": (
+        "Audit",
+        "ProgramComplexity",
+        "audit",
+        "complexity_of",
+        "tail",
+        "with_complexity",
+    ),
     "predcp._summaries": (
         "marginal",
         "prior_predictive",
@@ -90,6 +112,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Audit",
     "CoefficientEvidence",
     "Complexity",
     "ComplexityPrior",
@@ -107,11 +130,17 @@ __all__ = [
     "LogScalePrior",
     "LogisticEvidence",
     "ModularComplexity",
+    "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
+    "ProgramComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
+    "VectorComplexity",
     "__version__",
+    "audit",
+    "complexity_of",
     "diagnose",
     "jensen_shannon",
     "kl",
@@ -124,7 +153,9 @@ __all__ = [
     "reverse_kl",
     "shrinkage_profile",
     "squared_hellinger",
+    "tail",
     "tail_probability",
+    "with_complexity",
 ]
 
 

@@ -1,16 +1,23 @@
 """The prior on a scale: a prior on the divergence pulled back through a complexity map."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import constraints
 
-from predcp._divergence_priors import DivergencePrior, as_divergence_prior
-from predcp._maps import Complexity
+from predcp._divergence_priors import (
+    DivergencePrior,
+    as_divergence_prior,
+    with_truncated_tail,
+)
+from predcp._maps import Complexity, TabulatedComplexity
+from predcp._numerics.inverse import is_probability, raise_without_root
 from predcp._support.arrays import as_float
+from predcp._support.check import known, require_positive, require_probability
 from predcp._support.compiled import compiled
 
 
@@ -92,18 +99,24 @@ class LogScalePrior(dist.Distribution):
         beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
         return jnp.maximum(above - beyond, 0.0) / jnp.exp(self._log_mass(log_tau))
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
+        shape = jnp.broadcast_shapes(jnp.shape(q), self.shape())
+        # Each entry of a vector has its own supremum: pi's parameters go where the entry goes.
+        parameters = self.pi.spread(shape) if self.pi.batch_shape else None
         return self.complexity.log_inverse_of(
-            jnp.broadcast_to(as_float(q), jnp.broadcast_shapes(jnp.shape(q), self.shape())),
-            self._quantile,
+            (jnp.broadcast_to(as_float(q), shape), parameters), self._quantile
         )
 
-    def _quantile(self, q: Array, log_supremum: Array) -> Array:
+    def _quantile(self, inputs: tuple[Array, Any], log_supremum: Array) -> Array:
+        q, parameters = inputs
+        pi = self.pi if parameters is None else self.pi.with_parameters(parameters)
         if self.truncated:
-            q = q * jnp.exp(self.pi.log_cdf_log(log_supremum))
-        return self.pi.icdf_log(q)
+            q = q * jnp.exp(pi.log_cdf_log(log_supremum))
+        return pi.icdf_log(q)
 
+    @raise_without_root()
     @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if self.truncated:
@@ -160,6 +173,72 @@ class ComplexityPrior(dist.TransformedDistribution):
         batch_shape, event_shape = _shapes(self.pi, complexity)
         dist.Distribution.__init__(self, batch_shape, event_shape)
 
+    @classmethod
+    def from_tail(
+        cls,
+        family: type[DivergencePrior],
+        complexity: Complexity,
+        upper: Any,
+        probability: Any,
+        **other: Any,
+    ) -> "ComplexityPrior":
+        """The prior with `P(D(tau) > upper) = probability`, truncation included.
+
+        `family.from_tail` states the tail of pi itself, from which truncation at the supremum of
+        a bounded map then takes mass.
+
+        **Arguments**
+        - `family`: a class of priors on a divergence, such as `LogCauchy`.
+        - `complexity`: the map D.
+        - `upper`, `probability`: a divergence, and the probability of a larger one; of any shapes
+            that broadcast with the map's.
+        - `other`: what else `family.from_tail` takes: the `scale` of a log-Cauchy, whose location
+            is found; the `shape` of a gamma, whose scale is found.
+        """
+        log_upper = jnp.log(require_positive("upper", upper))
+        return cls._from_log_tail(family, complexity, log_upper, probability, other)
+
+    @classmethod
+    def from_scale_tail(
+        cls,
+        family: type[DivergencePrior],
+        complexity: Complexity,
+        upper: Any,
+        probability: Any,
+        **other: Any,
+    ) -> "ComplexityPrior":
+        """The prior with `P(tau > upper) = probability`, truncation included.
+
+        **Arguments**: as `from_tail`, with `upper` a scale, in the unit of the map.
+        """
+        if not isinstance(complexity, Complexity) or complexity.event_dim or complexity.signed:
+            raise ValueError(
+                f"complexity must be a map of one scale, got {type(complexity).__name__}; "
+                "from_tail states the tail of a divergence for any map"
+            )
+        log_tau = jnp.log(require_positive("upper", upper))
+        log_upper, _ = complexity.log_value_and_elasticity(log_tau)
+        return cls._from_log_tail(family, complexity, log_upper, probability, other)
+
+    @classmethod
+    def _from_log_tail(
+        cls, family: Any, complexity: Any, log_upper: Array, probability: Any, other: dict[str, Any]
+    ) -> "ComplexityPrior":
+        if not (isinstance(family, type) and hasattr(family, "from_tail")):
+            raise ValueError(
+                f"family must be a class of priors on a divergence, such as LogCauchy, got {family!r}"
+            )
+        if not isinstance(complexity, Complexity):
+            raise ValueError(f"complexity must be a map, got {type(complexity).__name__}")
+        probability = require_probability("probability", probability)
+        # Of kappa / upper, then of kappa: upper itself may be outside floating point.
+        pi = family.from_tail(upper=1.0, probability=probability, **other).stretched(log_upper)
+        if complexity.bounded:
+            log_supremum = jnp.log(complexity.supremum)
+            _require_below("upper", log_upper, log_supremum, complexity)
+            pi = with_truncated_tail(pi, log_upper, log_supremum, probability)
+        return cls(pi, complexity)
+
     @property
     def support(self) -> constraints.Constraint:
         return self.complexity.domain
@@ -171,6 +250,33 @@ class ComplexityPrior(dist.TransformedDistribution):
     def log_scale(self) -> LogScalePrior:
         """The same prior as a distribution of `log tau`."""
         return LogScalePrior(self.pi, self.complexity, self.truncate)
+
+    def tabulated(self) -> "ComplexityPrior":
+        """The same prior through a table of its map, for samplers: one look-up an evaluation.
+
+        For a map that does not depend on the rest of the model's draw. The log density of
+        `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
+        (single precision: to 2e-4, within 20), which is checked here.
+        """
+        quick = ComplexityPrior(
+            self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
+        )
+        table: Any = quick.complexity
+        ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
+        fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
+        points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
+        values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
+        wanted, got = (np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values)
+        double = jnp.finfo(table.low.dtype).eps < 1e-12
+        allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
+        counted = wanted > np.max(wanted, axis=0) - depth
+        error = float(np.max(np.abs(got - wanted), where=counted, initial=0.0))
+        if not error <= allowed:
+            raise RuntimeError(
+                f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
+                f"more than {allowed:g}: use the prior as it is"
+            )
+        return quick
 
     @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
@@ -208,6 +314,7 @@ class ComplexityPrior(dist.TransformedDistribution):
             inside, self.log_scale().survival(jnp.log(jnp.where(inside, tau, 1.0))), 1.0
         )
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         q = as_float(q)
@@ -216,6 +323,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         tail = jnp.abs(2.0 * q - 1.0)
         return jnp.sign(q - 0.5) * jnp.exp(self.complexity.log_inverse(self.pi.icdf_log(tail)))
 
+    @raise_without_root()
     @compiled(2)
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         if not self.complexity.signed:
@@ -230,6 +338,25 @@ class ComplexityPrior(dist.TransformedDistribution):
 
     def sample_with_intermediates(self, key: Any, sample_shape: tuple[int, ...] = ()):
         return self.sample(key, sample_shape), []
+
+
+def _require_below(
+    name: str, log_upper: Array, log_supremum: Array, complexity: Complexity
+) -> None:
+    """Refuse a statement about divergences that the map never reaches."""
+    bound, upper = known(log_supremum), known(log_upper)
+    if bound is None or upper is None:
+        return
+    if not np.all(np.isfinite(bound)):
+        raise ValueError(
+            f"complexity must have one supremum; that of {type(complexity).__name__} depends on "
+            "the other scales, so that no pi gives a stated tail after truncation"
+        )
+    if not np.all(upper < bound):
+        raise ValueError(
+            f"{name} must be below the supremum of the complexity, {np.exp(bound.min()):.6g} nats; "
+            f"got a divergence of {np.exp(upper.max()):.6g}"
+        )
 
 
 def _draw_log(pi: DivergencePrior, key: Any, shape: tuple[int, ...]) -> Array:

@@ -1,4 +1,4 @@
-"""What a prior on a variance means: for a coefficient, for shrinkage, in the tail, for data."""
+"""What a prior on a scale means: for a coefficient, for shrinkage, in the tail, for data."""
 
 import math
 from collections.abc import Callable
@@ -9,52 +9,88 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float, PyTree
 
+from predcp._maps import Unit, require_unit
 from predcp._prior import ComplexityPrior, LogScalePrior
 from predcp._support.arrays import as_float
 from predcp._support.check import require_finite
+from predcp._support.compiled import compiled
 
 _NODES = 8192
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _log_density_of_log(prior: dist.Distribution) -> Callable[[Array], Array]:
-    """The density of `log tau`, for one of our priors or any distribution of a variance."""
+def unit_of(prior: dist.Distribution, unit: Unit | None) -> Unit:
+    """The unit of a prior's scale: what its map states, or what the caller says.
+
+    **Arguments**: the prior; `unit`, None where the map is to say.
+    """
+    stated = prior.complexity.unit if isinstance(prior, ComplexityPrior | LogScalePrior) else None
+    if unit is None and stated is None:
+        raise ValueError(
+            f"unit must be given for {_named(prior)}, which does not say what its scale is: "
+            'unit="variance" or unit="standard deviation"'
+        )
+    if unit is not None and stated is not None and require_unit(unit) != stated:
+        raise ValueError(f"unit is {unit!r}, but the scale of {_named(prior)} is a {stated}")
+    return stated if unit is None else require_unit(unit)  # type: ignore[return-value]
+
+
+def _named(prior: dist.Distribution) -> str:
+    if isinstance(prior, ComplexityPrior | LogScalePrior):
+        return f"a prior through {type(prior.complexity).__name__}"
+    return type(prior).__name__
+
+
+def _log_density_of_log_variance(prior: dist.Distribution, unit: Unit) -> Callable[[Array], Array]:
+    """The log density of the log of the variance, for one of our priors or any other of a scale."""
     if isinstance(prior, ComplexityPrior):
         prior = prior.log_scale()
-    if isinstance(prior, LogScalePrior):
-        return lambda log_tau: jnp.asarray(prior.log_prob(log_tau))
-    return lambda log_tau: jnp.asarray(prior.log_prob(jnp.exp(log_tau))) + log_tau
+    power = 0.5 if unit == "standard deviation" else 1.0
+
+    def density(log_variance: Array) -> Array:
+        log_tau = power * log_variance
+        if isinstance(prior, LogScalePrior):
+            return jnp.asarray(prior.log_prob(log_tau)) + math.log(power)
+        return jnp.asarray(prior.log_prob(jnp.exp(log_tau))) + log_tau + math.log(power)
+
+    return density
 
 
 def _require_scalar(prior: Any) -> dist.Distribution:
     if not isinstance(prior, dist.Distribution):
-        raise ValueError(f"prior must be a distribution of a variance, got {type(prior).__name__}")
+        raise ValueError(f"prior must be a distribution of a scale, got {type(prior).__name__}")
     if prior.batch_shape or prior.event_shape:
         raise ValueError(
-            f"prior must be of one variance, got batch shape {prior.batch_shape} and "
+            f"prior must be of one scale, got batch shape {prior.batch_shape} and "
             f"event shape {prior.event_shape}"
         )
     if isinstance(prior, ComplexityPrior) and prior.complexity.signed:
-        raise ValueError("prior is on a coefficient, not on a variance: it is its own marginal")
+        raise ValueError("prior is on a coefficient, not on a scale: it is its own marginal")
     return prior
 
 
-def marginal(prior: dist.Distribution, beta: Any) -> Float[Array, "..."]:
-    """Density of a coefficient `beta ~ N(0, tau)`, `tau ~ prior`, by quadrature in log tau.
+def marginal(prior: dist.Distribution, beta: Any, unit: Unit | None = None) -> Float[Array, "..."]:
+    """Density of a coefficient that is normal given its scale, by quadrature in the log scale.
+
+    `beta ~ N(0, tau)` where tau is a variance, `beta ~ N(0, tau^2)` where it is a standard deviation.
 
     **Arguments**
-    - `prior`: of a variance; one of ours or any positive NumPyro distribution.
+    - `prior`: of a scale; one of ours, its `log_scale()`, or any positive NumPyro distribution.
     - `beta`: where, any shape; at 0 the answer is very large where the density has a pole.
+    - `unit`: "variance" or "standard deviation"; left out, what the prior's map states. The
+        horseshoe is `marginal(dist.HalfCauchy(1.0), beta, unit="standard deviation")`.
     """
     points = require_finite("beta", beta)
-    centre = jnp.log(jnp.asarray(_require_scalar(prior).icdf(jnp.asarray(0.5, points.dtype))))
-    return _marginal(prior, points, centre)
+    unit = unit_of(_require_scalar(prior), unit)
+    middle = jnp.asarray(prior.icdf(jnp.asarray(0.5, points.dtype)))
+    middle = middle if isinstance(prior, LogScalePrior) else jnp.log(middle)
+    return _marginal(prior, points, 2.0 * middle if unit == "standard deviation" else middle, unit)
 
 
 # By the prior's own leaves: another prior of the same kind is not compiled again.
-@jax.jit
-def _marginal(prior: dist.Distribution, points: Array, centre: Array) -> Array:
-    density = _log_density_of_log(prior)
+@compiled(3)
+def _marginal(prior: dist.Distribution, points: Array, centre: Array, unit: Unit) -> Array:
+    density = _log_density_of_log_variance(prior, unit)
 
     def one(value):
         least = jnp.sqrt(jnp.finfo(points.dtype).tiny)
@@ -62,30 +98,35 @@ def _marginal(prior: dist.Distribution, points: Array, centre: Array) -> Array:
         # Below beta^2 / 3000 the normal has no mass; above, exp(-45) of it is left.
         low, high = log_square - 8.0, jnp.maximum(log_square, centre) + 90.0
         width = (high - low) / (_NODES - 1)
-        log_tau = low + width * jnp.arange(_NODES, dtype=points.dtype)
-        normal = -0.5 * jnp.exp(log_square - log_tau) - 0.5 * log_tau - _LOG_ROOT_TWO_PI
-        return jax.scipy.special.logsumexp(density(log_tau) + normal) + jnp.log(width)
+        log_variance = low + width * jnp.arange(_NODES, dtype=points.dtype)
+        normal = -0.5 * jnp.exp(log_square - log_variance) - 0.5 * log_variance - _LOG_ROOT_TWO_PI
+        return jax.scipy.special.logsumexp(density(log_variance) + normal) + jnp.log(width)
 
     return jnp.exp(jax.lax.map(one, points.reshape(-1))).reshape(points.shape)
 
 
-def shrinkage_profile(prior: dist.Distribution, shrinkage: Any) -> Float[Array, "..."]:
-    """Density of `1 / (1 + tau)`: 1 is "all shrunk to the reference", 0 "left to the data".
+def shrinkage_profile(
+    prior: dist.Distribution, shrinkage: Any, unit: Unit | None = None
+) -> Float[Array, "..."]:
+    """Density of `1 / (1 + variance)`: 1 is "all shrunk to the reference", 0 "left to the data".
 
-    **Arguments**: a prior of a variance; values in (0, 1), any shape. The horseshoe's is Beta(1/2, 1/2).
+    **Arguments**: `prior` and `unit` as in `marginal`; `shrinkage`, values in (0, 1), any shape.
+    The horseshoe's is Beta(1/2, 1/2).
     """
-    _require_scalar(prior)
+    unit = unit_of(_require_scalar(prior), unit)
     values = require_finite("shrinkage", shrinkage)
     if not bool(jnp.all((values > 0.0) & (values < 1.0))):
         raise ValueError("shrinkage must lie strictly between 0 and 1")
-    tau = (1.0 - values) / values
-    return jnp.exp(jnp.asarray(prior.log_prob(tau))) / values**2
+    log_variance = jnp.log1p(-values) - jnp.log(values)
+    density = _log_density_of_log_variance(prior, unit)(log_variance)
+    # d log variance = d shrinkage / (shrinkage (1 - shrinkage)).
+    return jnp.exp(density) / (values * (1.0 - values))
 
 
 def tail_probability(prior: dist.Distribution, threshold: Any) -> Float[Array, "..."]:
     """P(tau > threshold), accurate however small, for a prior of ours; any other has its cdf."""
     values = as_float(threshold)
-    if isinstance(prior, ComplexityPrior):
+    if isinstance(prior, ComplexityPrior | LogScalePrior):
         return prior.survival(values)
     return 1.0 - jnp.asarray(prior.cdf(values))
 

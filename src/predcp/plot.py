@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from numpyro.distributions import constraints
 
 import predcp
+from predcp._maps import Unit
+from predcp._summaries import unit_of
 
 # The paper's colour of each pi, in shades that the colour-blind can tell apart.
 _COLOURS: dict[type, str] = {
@@ -68,7 +70,9 @@ def density(prior: dist.Distribution, ax: Axes | None = None, tau: Any = None, *
     ax = _draw(prior, ax, tau, np.exp(prior.log_prob(jnp.asarray(tau))), line)
     on_line = r"\log \tau" if isinstance(prior, predcp.LogScalePrior) else r"\beta"
     name = on_line if _whole_line(prior) else r"\tau"
-    ax.set(xlabel=f"${name}$", ylabel=f"$p({name})$")
+    stated = prior.complexity.unit if isinstance(prior, predcp.ComplexityPrior) else None
+    meaning = "" if stated in (None, "coefficient") else f" ({stated})"
+    ax.set(xlabel=f"${name}${meaning}", ylabel=f"$p({name})$")
     return ax
 
 
@@ -96,22 +100,25 @@ def marginal(
     ax: Axes | None = None,
     beta: Any = None,
     horseshoe: bool = True,
+    unit: Unit | None = None,
     **line: Any,
 ) -> Axes:
-    """The density of a coefficient `beta ~ N(0, tau)`, tau from the prior (Figures 1c and 1d).
+    """The density of a coefficient that is normal given its scale (Figures 1c and 1d).
 
     **Arguments**
-    - `prior`: a distribution of a **variance** tau.
+    - `prior`, `unit`: a distribution of a scale and what the scale is, as in `predcp.marginal`.
     - `beta`: where to evaluate; three standard deviations at the median scale when None.
     - `horseshoe`: whether to draw the horseshoe's too, dashed.
     """
-    _require_univariate("prior", prior, variance=True)
+    _require_univariate("prior", prior, scale=True)
+    unit = unit_of(prior, unit)
     if beta is None:
-        reach = 3.0 * np.sqrt(_quantile("beta", prior, 0.5))
+        median = _quantile("beta", prior, 0.5)
+        reach = 3.0 * (median if unit == "standard deviation" else np.sqrt(median))
         # An even number of points steps over beta = 0, where the density may be infinite.
         beta = np.linspace(-reach, reach, _POINTS)
     beta = _require_points("beta", beta)
-    ax = _draw(prior, ax, beta, predcp.marginal(prior, jnp.asarray(beta)), line)
+    ax = _draw(prior, ax, beta, predcp.marginal(prior, jnp.asarray(beta), unit), line)
     if horseshoe:
         _draw_horseshoe(ax, beta, predcp.marginal)
     ax.set(xlabel=r"$\beta$", ylabel=r"$p(\beta)$")
@@ -123,24 +130,28 @@ def shrinkage_profile(
     ax: Axes | None = None,
     shrinkage: Any = None,
     horseshoe: bool = True,
+    unit: Unit | None = None,
     **line: Any,
 ) -> Axes:
-    """The density of the shrinkage `1 / (1 + tau)` (appendix A.2): 1 is all, 0 is none.
+    """The density of the shrinkage `1 / (1 + variance)` (appendix A.2): 1 is all, 0 is none.
 
     **Arguments**
-    - `prior`: a distribution of a **variance** tau.
+    - `prior`, `unit`: a distribution of a scale and what the scale is, as in `predcp.marginal`.
     - `shrinkage`: where to evaluate, in (0, 1).
     - `horseshoe`: whether to draw the horseshoe's too, dashed.
     """
-    _require_univariate("prior", prior, variance=True)
+    _require_univariate("prior", prior, scale=True)
+    unit = unit_of(prior, unit)
     shrinkage = np.linspace(0.0, 1.0, _POINTS)[1:-1] if shrinkage is None else shrinkage
     shrinkage = _require_points("shrinkage", shrinkage, positive=True)
     if shrinkage.max() >= 1.0:
         raise ValueError(f"shrinkage must be below 1, got a maximum of {shrinkage.max():.6g}")
-    ax = _draw(prior, ax, shrinkage, predcp.shrinkage_profile(prior, jnp.asarray(shrinkage)), line)
+    height = predcp.shrinkage_profile(prior, jnp.asarray(shrinkage), unit)
+    ax = _draw(prior, ax, shrinkage, height, line)
     if horseshoe:
         _draw_horseshoe(ax, shrinkage, predcp.shrinkage_profile)
-    ax.set(xlabel=r"shrinkage $1 / (1 + \tau)$", ylabel="density", xlim=(0.0, 1.0))
+    variance = r"\tau^2" if unit == "standard deviation" else r"\tau"
+    ax.set(xlabel=f"shrinkage $1 / (1 + {variance})$", ylabel="density", xlim=(0.0, 1.0))
     return ax
 
 
@@ -232,7 +243,7 @@ def _draw(
 
 def _draw_horseshoe(ax: Axes, at: np.ndarray, curve: Any) -> None:
     if _HORSESHOE not in [line.get_label() for line in ax.lines]:
-        height = np.asarray(curve(predcp.paper.horseshoe_variance(), jnp.asarray(at)))
+        height = np.asarray(curve(dist.HalfCauchy(1.0), jnp.asarray(at), "standard deviation"))
         ax.plot(at, height, color="black", linestyle="--", label=_HORSESHOE)
 
 
@@ -240,14 +251,14 @@ def _whole_line(prior: dist.Distribution) -> bool:
     return prior.support is constraints.real
 
 
-def _require_univariate(name: str, prior: Any, variance: bool = False) -> None:
+def _require_univariate(name: str, prior: Any, scale: bool = False) -> None:
     if not isinstance(prior, dist.Distribution):
         raise ValueError(f"{name} must be a NumPyro distribution, got {type(prior).__name__}")
     shape = prior.batch_shape + prior.event_shape
     if shape:
         raise ValueError(f"{name} must be a distribution of one number, got shape {shape}")
-    if variance and _whole_line(prior):
-        raise ValueError(f"{name} must be a distribution of a variance, got one of the whole line")
+    if scale and _whole_line(prior):
+        raise ValueError(f"{name} must be a distribution of a scale, got one of the whole line")
 
 
 def _require_points(name: str, value: Any, positive: bool = False) -> np.ndarray:

@@ -12,6 +12,7 @@ import predcp
 from predcp.explore import DIVERGENCES, FAMILIES, PARAMETERS, Choices, Design, Tail, scene
 from predcp.explore._curves import LEVELS, curves
 from predcp.explore._network import DRAWS, _scene, first_hidden, inputs, network_scene, weights
+from predcp.explore._pi import divergence_prior
 from predcp.explore._regression import bounded, draw_count, normal_design, predictors
 from predcp.explore._table import inverse, mean_table, unit_table, value_and_elasticity
 from predcp.explore._words import beyond, number, percent, words
@@ -93,9 +94,9 @@ def test_curves_are_the_library_prior():
 
 def test_the_horseshoe_is_the_library_horseshoe():
     found = scene(Choices()).layers[0][1]
-    horseshoe = predcp.paper.horseshoe_variance()
     some = [0, 60, 119]
-    wanted = predcp.marginal(horseshoe, found.beta[jnp.asarray(some)])
+    at = found.beta[jnp.asarray(some)]
+    wanted = predcp.marginal(dist.HalfCauchy(1.0), at, unit="standard deviation")
     np.testing.assert_allclose(found.marginal_horseshoe[some], wanted, rtol=5e-3)
     # 1 / (1 + tau) is Beta(1/2, 1/2) under the horseshoe.
     density = 1.0 / (np.pi * np.sqrt(found.shrinkage * (1.0 - found.shrinkage)))
@@ -165,21 +166,53 @@ def test_the_headline_of_a_tail_statement():
     """P(kappa > 0.1) = 1/2 means: half of the mass within 0.1 nats."""
     said = scene(Choices(family="HalfCauchy", tail=Tail(0.1, 0.5)))
     assert said.headline.startswith("Half of the prior mass keeps predictions within 0.10 nats of")
-    assert "You asked for P(κ > 0.1) = 0.5, and that is what it is." in said.sentences
+    assert "P(κ > 0.1) is 0.5, as you stated." in said.sentences
     # A normal mean moved by d has moved by d^2 / 2 nats.
-    assert f"is {number(0.2**0.5)} standard deviations" in said.sentences[0]
+    assert f"by {number(0.2**0.5)} standard deviations" in said.sentences[0]
 
 
-def test_the_words_of_a_truncated_tail():
-    said = scene(Choices("logistic", family="HalfCauchy", tail=Tail(0.1, 0.5)))
-    pi = predcp.HalfCauchy.from_tail(0.1, 0.5)
-    mass = float(pi.cdf(np.log(2.0)))
-    wanted = (0.5 - (1.0 - mass)) / mass
-    assert any(f"it is {wanted:.3g}." in sentence for sentence in said.sentences)
-    assert any(f"takes off {percent(1.0 - mass)}" in sentence for sentence in said.sentences)
+@pytest.mark.parametrize(
+    ("model", "divergence"), [("logistic", "kl"), ("network", "squared_hellinger")]
+)
+def test_a_stated_tail_holds_after_truncation(model, divergence):
+    choices = Choices(model, divergence=divergence, family="HalfCauchy", tail=Tail(0.1, 0.3))
+    said = scene(choices)
+    pi = divergence_prior(choices, float(np.log(said.layers[0][1].supremum)))
+    for _, found in said.layers:
+        np.testing.assert_allclose(beyond(pi, found, 0.1), 0.3, rtol=1e-6)
+    assert "P(κ > 0.1) is 0.3, as you stated." in said.sentences
+    removed = percent(1.0 - float(pi.cdf(said.layers[0][1].supremum)))
+    assert any(f"removes {removed}" in sentence for sentence in said.sentences)
+
+
+def test_a_tail_that_no_prior_has_is_refused():
     # Against a fair coin no divergence exceeds log 2.
-    beyond_all = scene(Choices("logistic", tail=Tail(1.0, 0.05))).sentences
-    assert any("the probability is 0" in sentence for sentence in beyond_all)
+    with pytest.raises(ValueError, match="no κ exceeds 0.693; choose u below"):
+        scene(Choices("logistic", tail=Tail(1.0, 0.05)))
+    with pytest.raises(ValueError, match="is not possible with this π"):
+        scene(Choices("logistic", family="Exponential", tail=Tail(0.6, 0.9)))
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_the_scale_is_a_variance_in_words_charts_and_code(model):
+    choices = Choices(model, rows=8, columns=2, family="Exponential")
+    shown = scene(choices)
+    prior = predcp.ComplexityPrior(
+        predcp.Exponential(mean=0.5), library_map(choices, normal_design(8, 2))
+    )
+    assert prior.complexity.unit == "variance"
+    found = shown.layers[0][1]
+    some = np.array([0, 40, 119])
+    wanted = predcp.marginal(prior, found.beta[some])
+    np.testing.assert_allclose(found.marginal[some], wanted, rtol=5e-3)
+    median = number(float(found.tau_levels[1]))
+    deviation = number(float(found.tau_levels[1]) ** 0.5)
+    wanted_words = (
+        f"variance τ of the coefficients has median {median} (a standard deviation of {deviation})"
+    )
+    assert any(wanted_words in sentence for sentence in shown.sentences)
+    assert "tau is a variance" in shown.code
+    assert all("τ (a variance)" in chart for chart in shown.charts[1:3])
 
 
 @pytest.mark.parametrize(
@@ -230,7 +263,7 @@ def test_every_family_by_parameters_and_by_tail(family):
             for name, array in numbers._asdict().items():
                 assert not np.any(np.isnan(array)), (family, end, tail, name)
             if tail is not None:
-                assert any("that is what it is" in sentence for sentence in shown.sentences)
+                assert any("as you stated" in sentence for sentence in shown.sentences)
 
 
 def test_words_of_a_network_name_its_layer():

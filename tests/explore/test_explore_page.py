@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import importlib.util
 import io
 import re
 import xml.etree.ElementTree as ElementTree
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from predcp import cli, explore
 from predcp.explore import Choices, Tail, UploadError, _serve, design, parse, scene
 from predcp.explore._code import code
-from predcp.explore._svg import Panel, label, page, ticks
+from predcp.explore._svg import Panel, label, ticks
 
 RNG = np.random.default_rng(0)
 NASTY = "x'); import os; os.remove('a') #\"\"\"\n{0}</svg><script>alert(1)</script>.csv"
@@ -53,7 +54,7 @@ def test_an_upload_becomes_a_design(patients):
         (b"a,b\n1,2,3\n", "more entries"),
         (b"a,b\n1,2\n1,2,3\n", "could not be read"),
         (b"1,2\n3,4\n", "no header"),
-        (b"a\n" + b"1\n" * 5_001, "too large: 5001 rows"),
+        (b"a\n" + b"1\n" * 5_001, "5,001 rows, .* a few hundred rows"),
         (b"a\n" + b"1" * 5_000_001, "too large: 5.0 MB"),
     ],
 )
@@ -76,6 +77,68 @@ def test_columns_that_are_no_features_are_refused(contents, complaint):
     with pytest.raises(UploadError, match=complaint):
         design(upload, upload.columns)
     design(upload, ["a"])
+
+
+def test_too_many_columns_get_advice_about_columns():
+    """Fewer rows would not help, and fewer columns are another prior."""
+    header = ",".join(f"g{index}" for index in range(501))
+    with pytest.raises(
+        UploadError, match="501 columns, and at most 500 .* not features"
+    ) as refused:
+        parse("wide.csv", f"{header}\n{'1,' * 500}1\n".encode())
+    assert "rows" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "last", "found"),
+    [
+        ("age,Outcome,dose", "3", "Outcome"),
+        ("age,dose,recovered", "01", "recovered"),
+        ("age,dose,ph", "3", None),
+        ("y", "01", "y"),
+        ("flag", "01", None),
+    ],
+)
+def test_the_outcome_is_guessed_and_left_out(header, last, found):
+    width = header.count(",")
+    values = [[str(row + 7 * column) for column in range(width)] for row in range(4)]
+    ends = [last[row % len(last)] if len(last) > 1 else str(row) for row in range(4)]
+    lines = [header, *(",".join([*row, end]) for row, end in zip(values, ends))]
+    upload = parse("table.csv", "\n".join(lines).encode())
+    assert explore.guess_outcome(upload) == found
+    if header == "y":
+        with pytest.raises(UploadError, match="no column of numbers .* besides the outcome 'y'"):
+            explore.features(upload, found)
+    else:
+        assert explore.features(upload, found)[0] == [c for c in header.split(",") if c != found]
+
+
+def test_columns_that_cannot_be_features_are_left_out_with_the_reason():
+    upload = parse("table.csv", b"age,sex,site,dose\n1,f,9,\n2,m,9,3\n5,m,9,4\n")
+    chosen, left_out = explore.features(upload)
+    assert chosen == ["age"]
+    assert left_out["sex"].startswith("is not numbers ('f'")
+    assert left_out["site"].startswith("is constant")
+    assert left_out["dose"] == "has missing values"
+
+
+def test_long_names_have_short_labels_that_stay_apart():
+    names = ["short", "a" * 40 + "_one_more_thing", "a" * 60 + "_one_more_thing", "b" * 200]
+    found = explore.labels(names)
+    assert list(found.values()) == names
+    assert max(map(len, found)) <= 28
+    written = code(Choices(design=explore.Design(RNG.normal(size=(9, 4)), "f", tuple(names), True)))
+    assert ast.parse(written)
+    assert written.count("\n    '") == 4
+
+
+def test_a_problem_leaves_the_scene_on_the_page():
+    shown = scene(Choices())
+    both = explore.page(shown, problem="<b>bad.csv</b> is empty")
+    assert "&lt;b&gt;bad.csv&lt;/b&gt; is empty. The page still shows the previous choice." in both
+    assert both.count("<svg") == 6 and shown.headline in both
+    alone = explore.page(None, hint="Choose a CSV file.")
+    assert "Choose a CSV file." in alone and "<svg" not in alone and "alert" not in alone
 
 
 def test_no_column_and_no_information_are_refused():
@@ -172,28 +235,30 @@ def test_a_nasty_name_stays_a_name():
     fenced = code(Choices(design=explore.Design(x, "```", ("```",), True)))
     assert "```" not in fenced
     assert shape(fenced) == shape(written)
-    assert "<script>" not in explore.error(f"{NASTY} is empty")
+    for html in (explore.page(None, NASTY, NASTY), explore.refusal(NASTY), explore.note(NASTY)):
+        assert "<script>" not in html
 
 
 def test_the_picture_is_drawing_and_nothing_else():
     for choices in (Choices(), Choices("logistic", log_axes=False), Choices("network")):
         shown = scene(choices)
-        root = ElementTree.fromstring(shown.picture)
-        tags = {re.sub("{.*}", "", element.tag) for element in root.iter()}
+        roots = [ElementTree.fromstring(chart) for chart in shown.charts]
+        tags = {re.sub("{.*}", "", element.tag) for root in roots for element in root.iter()}
         assert tags <= {"svg", "g", "clipPath", "rect", "text", "path", "polyline", "polygon"}
-        titles = [g.get("aria-label") for g in root.iter() if g.get("role") == "img"]
-        assert len(titles) == 6
-        assert "nan" not in shown.picture
-        assert "inf" not in re.sub("[a-z-]*info[a-z]*", "", shown.picture)
-        assert len(shown.picture) < 200_000
+        titles = {root.get("aria-label") for root in roots if root.get("role") == "img"}
+        assert len(titles) == len(roots) == 6
+        drawn = "".join(shown.charts)
+        assert "nan" not in drawn
+        assert "inf" not in re.sub("[a-z-]*info[a-z]*", "", drawn)
+        assert len(drawn) < 200_000
 
 
 def test_a_slider_changes_the_curves_and_a_line_is_where_it_should_be():
-    assert scene(Choices()).picture != scene(Choices(parameters={"scale": 2.0})).picture
+    assert scene(Choices()).charts != scene(Choices(parameters={"scale": 2.0})).charts
     panel = Panel("t", "x", "y", (1.0, 100.0), (0.0, 1.0), xlog=True, size=(166.0, 178.0))
     panel.line([1.0, 10.0, 100.0], [0.0, 0.5, 1.0], "red")
     # 52 to 152 across, 134 to 34 down.
-    assert 'points="52.0,134.0 102.0,84.0 152.0,34.0"' in page([panel], 1)
+    assert 'points="52.0,134.0 102.0,84.0 152.0,34.0"' in panel.render()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, 3.0), (0.0, 4.7e-9), (0.0, 123456.0)])
@@ -236,10 +301,10 @@ def test_a_taken_port_is_stepped_over():
 
 
 def test_the_command_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli.app, ["explore"])
-    assert result.exit_code == cli.UNAVAILABLE
-    assert "predcp[explore]" in result.output
+    assert result.exit_code == 4
+    assert "the explorer needs marimo: pip install" in result.output
 
 
 def test_the_page_runs_as_a_notebook():

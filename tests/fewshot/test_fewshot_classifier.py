@@ -83,7 +83,7 @@ def test_saved_and_loaded(model, task, tmp_path):
     model.adapt(support, names)
     again.adapt(support, names)
     np.testing.assert_array_equal(again.predict_proba(query), model.predict_proba(query))
-    assert str(again.module_report()) == str(model.module_report())
+    assert str(again.summary()) == str(model.summary())
     assert again.sigma_ == model.sigma_ and again.get_params()["ways"] == 3
     again.save(tmp_path / "twice")
     twice = FewShotClassifier.load(tmp_path / "twice").adapt(support, names)
@@ -96,7 +96,7 @@ def test_saved_and_loaded(model, task, tmp_path):
 
 
 def test_the_report_and_its_picture(model):
-    report = model.module_report()
+    report = model.summary()
     assert report.modules == ("dense1", "head") and report.sizes == (80, 51)
     assert report.sigma.shape == report.kappa.shape == (3, 2)
     assert np.all(report.kappa > 0.0)

@@ -1,5 +1,6 @@
 """Training: same seed same bits, alone or in company, in one go or resumed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,30 +11,34 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
+import predcp
 from predcp._support.saved import load_model, save_model
 from predcp.fewshot import (
     CheckpointError,
     ConvNet,
     Meta,
     Paused,
+    PredCPModules,
     Run,
-    ScalePrior,
     Settings,
+    ShrinkageModules,
     Trainer,
-    as_scale_prior,
+    as_module_prior,
     evaluate,
     fit_runs,
     module_report,
 )
 from predcp.fewshot import _fit as fit_module
 from predcp.fewshot import _train as train_module
+from predcp.fewshot._module_priors import module_prior_from_config
 from predcp.fewshot._objective import outer_loss
-from predcp.fewshot._priors import Present, run_values
+from predcp.fewshot._runs import Present, run_values
 
 PRIORS = ("maml", "flat", "shrinkage-gem-1e-1", "predcp-exponential-1e-1")
-RUNS = [Run(as_scale_prior(prior), 3) for prior in PRIORS]
+RUNS = [Run(as_module_prior(prior), 3) for prior in PRIORS]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +80,7 @@ def test_the_best_look_is_kept(whole):
 
 def test_a_seed_decides_the_start_whatever_the_prior(network, settings, train_pool):
     runs = [
-        Run(as_scale_prior(prior), seed) for prior, seed in (("flat", 0), ("maml", 0), ("flat", 1))
+        Run(as_module_prior(prior), seed) for prior, seed in (("flat", 0), ("maml", 0), ("flat", 1))
     ]
     start = Trainer(network, settings, runs, train_pool).start()
     first, same, other = (leaves(start.meta, run) for run in range(3))
@@ -108,9 +113,11 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
         with pytest.raises(KeyboardInterrupt):
             fit(checkpoint=tmp_path / "fit")
     assert (tmp_path / "fit").is_file()
-    told = []
-    resumed = fit(checkpoint=tmp_path / "fit", told=lambda *words: told.append(words[0]))
-    assert told == [4, 8, 12][chunks:]
+    reported = []
+    resumed = fit(
+        checkpoint=tmp_path / "fit", report_progress=lambda *words: reported.append(words[0])
+    )
+    assert reported == [4, 8, 12][chunks:]
     for ours, theirs in zip(jax.tree.leaves(resumed.best), jax.tree.leaves(whole.best)):
         np.testing.assert_array_equal(ours, theirs)
     for name, values in whole.history.items():
@@ -123,7 +130,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
 
 
 def test_time_used_up_is_an_interrupt(network, settings, train_pool, tmp_path):
-    run = [Run(as_scale_prior("flat"), 3)]
+    run = [Run(as_module_prior("flat"), 3)]
     with pytest.raises(Paused, match="at iteration 4 of 12; run the same again"):
         fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit", seconds=0.0)
     done = fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
@@ -132,7 +139,7 @@ def test_time_used_up_is_an_interrupt(network, settings, train_pool, tmp_path):
 
 
 def test_damaged_checkpoints(network, settings, train_pool, tmp_path, monkeypatch):
-    run = [Run(as_scale_prior("flat"), 3)]
+    run = [Run(as_module_prior("flat"), 3)]
     monkeypatch.setattr(fit_module, "_CHECKPOINT_SECONDS", -1.0)
     fit = partial(fit_runs, network, settings, run, train_pool, checkpoint=tmp_path / "fit")
     first = fit()
@@ -141,10 +148,10 @@ def test_damaged_checkpoints(network, settings, train_pool, tmp_path, monkeypatc
     damaged[-5] ^= 255
     newest.write_bytes(damaged)
     # The one before it serves: eight of twelve iterations are not lost.
-    told = []
+    reported = []
     with pytest.warns(UserWarning, match="altered or damaged"):
-        again = fit(told=lambda *words: told.append(words[0]))
-    assert told == [12]
+        again = fit(report_progress=lambda *words: reported.append(words[0]))
+    assert reported == [12]
     for ours, theirs in zip(jax.tree.leaves(again.best), jax.tree.leaves(first.best)):
         np.testing.assert_array_equal(ours, theirs)
     for path in (newest, tmp_path / "fit.older"):
@@ -157,13 +164,13 @@ def test_damaged_checkpoints(network, settings, train_pool, tmp_path, monkeypatc
 
 
 def test_a_checkpoint_of_another_fit_is_refused(network, settings, train_pool, tmp_path):
-    run = [Run(as_scale_prior("flat"), 3)]
+    run = [Run(as_module_prior("flat"), 3)]
     fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
     with pytest.raises(CheckpointError, match=r"another fit \(it differs in settings\)"):
         other = replace(settings, inner_rate=0.02)
         fit_runs(network, other, run, train_pool, checkpoint=tmp_path / "fit")
-    saved = load_model(tmp_path / "fit", "fewshot-checkpoint")
-    arrays = {**saved.arrays, "leaf0000": saved.arrays["leaf0000"][..., :-1]}
+    saved = load_model(tmp_path / "fit", "checkpoint")
+    arrays = {**saved.arrays, "state/0000": saved.arrays["state/0000"][..., :-1]}
     save_model(tmp_path / "fit", replace(saved, arrays=arrays))
     with pytest.raises(CheckpointError, match="holds other arrays"):
         fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
@@ -179,7 +186,7 @@ def test_patience_stops_a_fit_and_freezes_a_run(network, settings, train_pool, v
 
 def test_programs_are_traced_once(whole, network, settings, train_pool, validation_pool):
     before = train_module._advance._cache_size()
-    others = [Run(replace(prior, beta=0.3), 8) for prior, _ in RUNS]
+    others = [Run(replace(prior, beta=0.3) if prior.weight else prior, 8) for prior, _ in RUNS]
     shorter = replace(settings, iterations=4, patience=3)
     fit_runs(network, shorter, others, train_pool, validation_pool)
     assert train_module._advance._cache_size() == before
@@ -187,9 +194,7 @@ def test_programs_are_traced_once(whole, network, settings, train_pool, validati
 
 def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_pool):
     """With Adam a constant factor in the gradient changes nothing: compare its memory."""
-    runs = [
-        Run(ScalePrior("predcp", "log-cauchy", 1.0, clip=clip), 3) for clip in (None, 1e-3, 1e9)
-    ]
+    runs = [Run(PredCPModules("log-cauchy", 1.0, clip=clip), 3) for clip in (None, 1e-3, 1e9)]
     trainer = Trainer(network, settings, runs, train_pool)
     state, _ = trainer.advance(trainer.start(), 1)
     norms = np.sqrt(
@@ -204,7 +209,7 @@ def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_poo
 
 @pytest.mark.long
 def test_other_ways_to_measure_kappa_run(network, settings, train_pool):
-    changed = replace(settings, kappa_inputs="query", draws=3, truncate=True)
+    changed = replace(settings, kappa_inputs="query", noise_draws=3, truncate=True)
     trainer = Trainer(network, changed, RUNS[3:], train_pool)
     state, means = trainer.advance(trainer.start(), 2)
     assert np.all(np.isfinite(state.meta.log_sigma)) and np.isfinite(means["loss"][0])
@@ -227,7 +232,7 @@ def test_devices_share_the_work():
     script = """
         import jax, numpy as np
         jax.config.update("jax_enable_x64", True)
-        from predcp.fewshot import DenseNet, Pool, Run, Settings, Trainer, as_scale_prior
+        from predcp.fewshot import DenseNet, Pool, Run, Settings, Trainer, as_module_prior
         generator = np.random.default_rng(0)
         pool = Pool.of(generator.normal(size=(40, 3)), np.repeat(np.arange(5), 8))
         settings = Settings(ways=2, queries=3, meta_batch=2, inner_steps=1)
@@ -235,15 +240,15 @@ def test_devices_share_the_work():
         devices = jax.devices()
         assert len(devices) == 2
         for count in (1, 2):
-            runs = [Run(as_scale_prior("flat"), s) for s in range(count)]
+            runs = [Run(as_module_prior("flat"), s) for s in range(count)]
             found = []
             for given in (None, devices):
                 trainer = Trainer(network, settings, runs, pool, pool, given)
-                state, told = trainer.advance(trainer.start(), 3)
+                state, means = trainer.advance(trainer.start(), 3)
                 if given is not None:
                     leaf = state.meta.theta["head"]["weight"]
                     assert len(leaf.sharding.device_set) == 2
-                found.append(jax.tree.leaves((state.meta, told)))
+                found.append(jax.tree.leaves((state.meta, means)))
             for one, two in zip(*found):
                 np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
         try:
@@ -293,16 +298,20 @@ def test_bad_settings_are_refused(settings, change, message):
 @pytest.mark.parametrize(
     "make,message",
     [
-        (lambda: as_scale_prior("predcp-cauchy-1e-1"), "no prior is called 'predcp-cauchy-1e-1'"),
-        (lambda: as_scale_prior("predcp-gem-much"), "no prior is called"),
-        (lambda: as_scale_prior(3), "prior must be a name or a ScalePrior, got int"),
-        (lambda: ScalePrior("predcp"), "a predcp prior needs pi"),
-        (lambda: ScalePrior("shrinkage", "normal"), "pi must be one of half-cauchy"),
-        (lambda: ScalePrior("predcp", "gem", 0.0), "beta must be positive"),
-        (lambda: ScalePrior("predcp", "gem", clip=-1.0), "clip must be positive"),
-        (lambda: ScalePrior("predcp", "gem", measure="kappa"), "measure must be one of variance"),
+        (lambda: as_module_prior("predcp-cauchy-1e-1"), "no prior is called 'predcp-cauchy-1e-1'"),
+        (lambda: as_module_prior("predcp-gem-much"), "no prior is called"),
+        (lambda: as_module_prior(3), "prior must be a predcp.fewshot prior or .*, got int"),
         (
-            lambda: ScalePrior("predcp", "gem", modules=("neck",)).mask(("body", "head")),
+            lambda: as_module_prior("flat", beta=3.0),
+            r"the prior flat has no beta; it has \['clip'\]",
+        ),
+        (lambda: ShrinkageModules("normal"), "pi must be a prior .* half-cauchy, .* got 'normal'"),
+        (lambda: ShrinkageModules(3.0), "pi must be a distribution, got float"),
+        (lambda: PredCPModules("gem", 0.0), "beta must be positive"),
+        (lambda: PredCPModules("gem", clip=-1.0), "clip must be positive"),
+        (lambda: PredCPModules("gem", measure="kappa"), "measure must be one of variance"),
+        (
+            lambda: PredCPModules("gem", modules=("neck",)).mask(("body", "head")),
             r"modules \['neck'\] are not in the network, which has body, head",
         ),
     ],
@@ -316,16 +325,30 @@ def test_bad_priors_are_refused(make, message):
     "name", ["maml", "flat", "predcp-gem-1e-3", "shrinkage-log-cauchy-1e-0", "predcp-gem-0.25"]
 )
 def test_priors_by_name(name):
-    prior = as_scale_prior(name)
-    assert as_scale_prior(prior.name) == prior and as_scale_prior(prior) is prior
-    assert list(as_scale_prior("flat", modules="body").mask(("conv1", "head"))) == [1.0, 0.0]
+    prior = as_module_prior(name)
+    assert as_module_prior(prior.name) == prior and as_module_prior(prior) is prior
+    assert prior.description == name
+
+
+def test_what_a_name_does_not_tell_is_described_in_full():
+    """Descriptions tell checkpoints apart: the same fit has the same one in every process."""
+    body = as_module_prior("predcp-gem-1e-3", modules="body")
+    assert list(body.mask(("conv1", "head"))) == [1.0, 0.0]
+    for prior, words in (
+        (body, '"pi": "gem", "beta": 0.001, "modules": "body"'),
+        (ShrinkageModules(predcp.Exponential(mean=0.25)), '{"pi": "Exponential", "parameters"'),
+        (PredCPModules(dist.HalfNormal(0.5), modules=("a", "b")), '{"numpyro": "HalfNormal"'),
+    ):
+        assert words in prior.description
+        again = module_prior_from_config(json.loads(prior.description))
+        assert type(again) is type(prior) and again.description == prior.description
 
 
 @pytest.mark.long
 def test_half_precision_trains_as_single_does():
     """Loss and meta-gradient in bfloat16 point where those in single precision do."""
     x = jax.random.normal(jax.random.key(1), (2, 3, 5, 4, 4, 2), jnp.float32)
-    prior = as_scale_prior("predcp-exponential-1e-2")
+    prior = as_module_prior("predcp-exponential-1e-2")
     run, densities = run_values([prior], ("conv1", "head"))
     run = jax.tree.map(lambda leaf: leaf[0].astype(jnp.float32), run)._replace(pi=0)
     task = Settings(ways=3, queries=4, meta_batch=2, inner_steps=2, inner_rate=0.1, unroll=False)

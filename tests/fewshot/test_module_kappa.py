@@ -5,11 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 import predcp
-from predcp.fewshot import ConvNet, DenseNet, ScalePrior, Settings, module_draws, module_kappa
+from predcp.fewshot import (
+    ChainComplexity,
+    ConvNet,
+    DenseNet,
+    PredCPModules,
+    Settings,
+    ShrinkageModules,
+    module_noise,
+)
 from predcp.fewshot._objective import Meta, predcp_log_density, shrinkage_log_density
-from predcp.fewshot._priors import run_values
+from predcp.fewshot._runs import run_values
 
 KEY = jax.random.key(0)
 
@@ -17,7 +26,7 @@ KEY = jax.random.key(0)
 def problem(network, shape, draws=2, points=6):
     theta, shared = network.init(KEY, shape)
     x = network.prepare(jax.random.normal(jax.random.key(1), (points, *shape)))
-    return theta, shared, x, module_draws(jax.random.key(2), theta, draws)
+    return theta, shared, x, module_noise(jax.random.key(2), theta, draws)
 
 
 CONV = ConvNet(ways=3, channels=4, blocks=2, precision="highest")
@@ -39,36 +48,52 @@ def in_core_order(network, complexity, values):
     ]
 
 
+def fast_map(network, parts):
+    return ChainComplexity(network, *parts)
+
+
 @pytest.mark.parametrize(
     "network,shape,log_sigma", [(*CASES[0], [-1.0, 0.5]), (*CASES[1], [2.0, 1.0])]
 )
 def test_values_and_slopes_are_the_cores(network, shape, log_sigma):
-    theta, shared, x, noise = problem(network, shape)
-
-    @jax.jit
-    def core(log_sigma):
-        complexity = core_map(network, theta, shared, x, noise)
-        log_tau = 2.0 * in_core_order(network, complexity, log_sigma)
-        return *complexity.log_value_and_elasticity(log_tau), complexity.log_supremum(log_tau)
-
-    log_kappa, log_elasticity, log_supremum = core(jnp.asarray(log_sigma))
-    found = jax.jit(lambda s: module_kappa(network, theta, shared, s, x, noise, supremum=True))(
-        jnp.asarray(log_sigma)
-    )
-    assert found.log_supremum is not None
-    for ours, theirs, rtol in (
-        (found.log_kappa, log_kappa, 1e-6),
-        (found.log_elasticity, log_elasticity, 1e-6),
-        (found.log_supremum, log_supremum, 1e-3),
+    parts = problem(network, shape)
+    general = core_map(network, *parts)
+    fast = fast_map(network, parts)
+    assert fast.unit == "variance" and fast.batch_shape == (2,)
+    log_tau = 2.0 * jnp.asarray(log_sigma)
+    # Names of both networks are in the core's order.
+    assert general.module_names == network.module_names
+    for ours, theirs in zip(
+        fast.log_value_and_elasticity(log_tau), general.log_value_and_elasticity(log_tau)
     ):
-        # Names of both networks are in the core's order.
-        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=1e-7)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        fast.log_supremum(log_tau), general.log_supremum(log_tau), rtol=1e-3, atol=1e-7
+    )
+    # A batch of scales is a scale at a time.
+    grid = jnp.stack([log_tau, log_tau - 1.0, log_tau + 0.5])
+    together = fast.log_value_and_elasticity(grid)
+    for row in range(3):
+        alone = fast.log_value_and_elasticity(grid[row])
+        np.testing.assert_allclose([part[row] for part in together], alone, rtol=1e-12)
+
+
+def test_the_inverse_and_samples_keep_the_protocol():
+    fast = fast_map(DENSE, problem(DENSE, (4,)))
+    log_tau = jnp.asarray([[-40.0, -2.0], [-3.0, 1.0], [0.0, 2.0]])
+    log_kappa, _ = fast.log_value_and_elasticity(log_tau)
+    np.testing.assert_allclose(fast.log_inverse(log_kappa), log_tau, rtol=1e-7, atol=1e-7)
+    prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), fast).log_scale()
+    assert prior.batch_shape == (2,) and prior.event_shape == ()
+    q = np.asarray(prior.cdf(prior.sample(jax.random.key(3), (400,))))
+    for column in q.T:
+        assert stats.kstest(column, "uniform").pvalue > 1e-3
 
 
 def test_each_module_moves_alone():
     theta, shared, x, noise = problem(CONV, (8, 8, 3))
     log_sigma = jnp.asarray([-1.0, 0.3, -0.5])
-    found = jax.jit(lambda s: module_kappa(CONV, theta, shared, s, x, noise))(log_sigma)
+    found = ChainComplexity(CONV, theta, shared, x, noise)(jnp.exp(2.0 * log_sigma))
     predictions = jax.jit(lambda own: CONV.logits(own, shared, x))
     start = dist.Categorical(logits=predictions(theta))
     for index, name in enumerate(CONV.module_names):
@@ -81,7 +106,7 @@ def test_each_module_moves_alone():
             )
             moved = dist.Categorical(logits=predictions({**theta, name: own}))
             totals.append(predcp.kl(moved, start).mean())
-        np.testing.assert_allclose(jnp.exp(found.log_kappa[index]), np.mean(totals), rtol=1e-9)
+        np.testing.assert_allclose(found[index], np.mean(totals), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind,precision", [(jnp.float32, "highest"), (jnp.float64, "default")])
@@ -91,23 +116,21 @@ def test_tiny_scales_keep_their_digits(kind, precision):
     parts = problem(network, (8, 8, 3))
     theta, shared, x, noise = jax.tree.map(lambda leaf: leaf.astype(kind), parts)
     log_sigma = jnp.asarray([-9.0, -14.0, -25.0], kind)
-    found = jax.jit(
-        jax.vmap(lambda value: module_kappa(network, theta, shared, jnp.full(3, value), x, noise))
-    )(log_sigma)
-    kappas = np.asarray(found.log_kappa, np.float64)
+    complexity = ChainComplexity(network, theta, shared, x, noise)
+    log_tau = jnp.broadcast_to(2.0 * log_sigma[:, None], (3, 3))
+    log_kappa, log_elasticity = complexity.log_value_and_elasticity(log_tau)
+    kappas = np.asarray(log_kappa, np.float64)
     expected = kappas[-1] + 2.0 * (np.asarray(log_sigma, np.float64)[:, None] + 25.0)
     np.testing.assert_allclose(kappas, expected, atol=5e-3)
-    np.testing.assert_allclose(found.log_elasticity[-1], 0.0, atol=1e-3)
+    np.testing.assert_allclose(log_elasticity[-1], 0.0, atol=1e-3)
 
 
 def test_large_scales_saturate_at_the_supremum():
-    theta, shared, x, noise = problem(CONV, (8, 8, 3))
-    found = jax.jit(lambda s: module_kappa(CONV, theta, shared, s, x, noise, supremum=True))(
-        jnp.full(3, 9.0)
-    )
-    assert found.log_supremum is not None
-    np.testing.assert_allclose(found.log_kappa, found.log_supremum, rtol=0.02, atol=0.02)
-    assert np.all(np.isfinite(found.log_elasticity))
+    complexity = fast_map(CONV, problem(CONV, (8, 8, 3)))
+    log_tau = jnp.full(3, 18.0)
+    log_kappa, log_elasticity = complexity.log_value_and_elasticity(log_tau)
+    np.testing.assert_allclose(log_kappa, complexity.log_supremum(log_tau), rtol=0.02, atol=0.02)
+    assert np.all(np.isfinite(log_elasticity))
 
 
 # By default the map is held to the core's above.
@@ -115,8 +138,8 @@ def test_large_scales_saturate_at_the_supremum():
 @pytest.mark.parametrize("network,shape,truncate", [(*CASES[0], False), (*CASES[1], True)])
 def test_the_density_is_the_cores_prior(network, shape, truncate):
     theta, shared, x, _ = problem(network, shape)
-    settings = Settings(ways=3, draws=2, truncate=truncate)
-    prior = ScalePrior("predcp", "exponential", 0.1)
+    settings = Settings(ways=3, noise_draws=2, truncate=truncate)
+    prior = PredCPModules("exponential", 0.1)
     run, densities = run_values([prior], network.module_names)
     run = jax.tree.map(lambda leaf: leaf[0], run)
     log_sigma = jnp.asarray([-1.0, 0.4])
@@ -127,7 +150,7 @@ def test_the_density_is_the_cores_prior(network, shape, truncate):
         return predcp_log_density(densities, run, network, settings, meta, x, key)
 
     def theirs(theta, log_sigma):
-        noise = module_draws(key, theta, 2)
+        noise = module_noise(key, theta, 2)
         complexity = core_map(network, theta, shared, x, noise)
         core = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), complexity, truncate=truncate)
         return core.log_prob(jnp.exp(2.0 * in_core_order(network, complexity, log_sigma)))
@@ -148,7 +171,7 @@ def test_the_prior_can_be_kept_from_what_tasks_share():
     log_sigma = jnp.zeros(2)
     slopes = {}
     for into_shared in (True, False):
-        prior = ScalePrior("predcp", "log-cauchy", 1.0, into_shared=into_shared)
+        prior = PredCPModules("log-cauchy", 1.0, into_shared=into_shared)
         run, densities = run_values([prior], SMALL.module_names)
         run = jax.tree.map(lambda leaf: leaf[0], run)
 
@@ -165,7 +188,8 @@ def test_the_prior_can_be_kept_from_what_tasks_share():
 @pytest.mark.parametrize("pi", ["half-cauchy", "log-cauchy", "gem", "exponential"])
 @pytest.mark.parametrize("measure", [None, "variance", "log"])
 def test_shrinkage_is_a_density_of_sigma(pi, measure):
-    prior = ScalePrior("shrinkage", pi, modules=("conv2", "head"), measure=measure)
+    options = {} if measure is None else {"measure": measure}
+    prior = ShrinkageModules(pi, modules=("conv2", "head"), **options)
     run, densities = run_values([prior], CONV.module_names)
     run = jax.tree.map(lambda leaf: leaf[0], run)
     sigma = np.asarray([0.3, 1.7, 4.0])

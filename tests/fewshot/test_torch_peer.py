@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from predcp.fewshot import ConvNet, Meta, Settings, as_scale_prior
+from predcp.fewshot import ConvNet, Meta, Settings, as_module_prior
 from predcp.fewshot._objective import outer_loss
-from predcp.fewshot._priors import Present, run_values
+from predcp.fewshot._runs import Present, run_values
 
 torch = pytest.importorskip("torch")
 
@@ -38,7 +38,7 @@ def in_torch(meta):
 def test_loss_and_gradient_are_pytorchs(loss_of):
     theta, shared = NETWORK.init(jax.random.key(0), (8, 8, 3))
     meta = Meta(theta, shared, jnp.zeros(3))
-    run, densities = run_values([as_scale_prior("maml")], NETWORK.module_names)
+    run, densities = run_values([as_module_prior("maml")], NETWORK.module_names)
     run = jax.tree.map(lambda leaf: leaf[0], run)
     x = jax.random.normal(jax.random.key(1), (2, 3, 4, 8, 8, 3))
 
@@ -48,7 +48,7 @@ def test_loss_and_gradient_are_pytorchs(loss_of):
             NETWORK,
             SETTINGS,
             densities,
-            Present.among([as_scale_prior("maml")]),
+            Present.among([as_module_prior("maml")]),
             run,
             x,
             jax.random.key(2),

@@ -1,15 +1,26 @@
 """The estimators keep scikit-learn's contract, and do what their own adds to it."""
 
+import json
 import pickle
 
 import matplotlib.pyplot as plt
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import predcp
-from predcp.resnet import Preset, ResNetClassifier, ResNetRegressor
+from predcp._divergence_priors import prior_to_config
+from predcp.resnet import (
+    FixedLayers,
+    InverseGammaLayers,
+    PredCPLayers,
+    Preset,
+    ResNetClassifier,
+    ResNetRegressor,
+)
+from predcp.resnet._complexity_priors import layer_prior_from_config
 
 plt.switch_backend("Agg")
 
@@ -106,7 +117,7 @@ def test_every_option_finds_the_signal(options):
     model = ResNetRegressor(**LONGER | options).fit(*waves())
     assert model.score(*waves(seed=1)) > 0.7
     layers = options.get("depth", 2) - 1
-    assert len(model.layer_report().alive) == layers
+    assert len(model.summary().alive) == layers
 
 
 def test_standard_deviations_cover_new_observations():
@@ -135,6 +146,37 @@ def test_classes_and_probabilities():
     assert draws.shape == (5, len(x), 3) and draws.std(0).max() > 0.0
 
 
+@pytest.mark.parametrize(
+    "prior",
+    [
+        PredCPLayers(predcp.Exponential(mean=0.25)),
+        PredCPLayers(dist.HalfNormal(0.5)),
+        predcp.LogCauchy(scale=0.5),
+        FixedLayers(0.1),
+        InverseGammaLayers(2.0, 3.0),
+        "half-cauchy",
+    ],
+    ids=lambda prior: prior if isinstance(prior, str) else type(prior).__name__,
+)
+def test_a_saved_prior_is_the_same_prior(prior):
+    config = json.loads(json.dumps(prior_to_config(prior)))
+    again = layer_prior_from_config(config)
+    assert type(again) is type(prior) and prior_to_config(again) == config
+    if hasattr(prior, "pi"):
+        kappa = np.asarray([0.1, 2.0])
+        np.testing.assert_array_equal(again.pi.log_prob(kappa), prior.pi.log_prob(kappa))
+
+
+def test_only_priors_are_made_from_a_saved_file():
+    for config in (
+        {"class": "Network", "parameters": {}},
+        {"pi": "Popen", "parameters": {}},
+        {"numpyro": "util", "parameters": {}},
+    ):
+        with pytest.raises(ValueError, match="no prior is called|numpyro has no distribution"):
+            layer_prior_from_config(config)
+
+
 @pytest.mark.parametrize("kind", ["regressor", "classifier"])
 def test_saved_models_predict_the_same(kind, tmp_path):
     regressor = kind == "regressor"
@@ -148,7 +190,7 @@ def test_saved_models_predict_the_same(kind, tmp_path):
         np.testing.assert_array_equal(
             (again.predict if regressor else again.predict_proba)(x), outputs(x)
         )
-        assert str(again.layer_report()) == str(model.layer_report())
+        assert str(again.summary()) == str(model.summary())
         assert clone(again).get_params()["scale_prior"] == "predcp"
     with pytest.raises(ValueError, match="holds a"):
         (ResNetClassifier if regressor else ResNetRegressor).load(path)
@@ -156,7 +198,7 @@ def test_saved_models_predict_the_same(kind, tmp_path):
 
 def test_the_layer_report_says_which_layers_are_alive():
     options = LONGER | {"depth": 3, "normalize": "layer"}
-    report = ResNetRegressor("predcp", **options).fit(*waves()).layer_report()
+    report = ResNetRegressor("predcp", **options).fit(*waves()).summary()
     table = report.table
     assert list(table.index) == [1, 2] and table["alive"].any()
     assert (table[["tau", "acting_scale", "kappa"]] > 0.0).all().all()
@@ -168,7 +210,7 @@ def test_the_layer_report_says_which_layers_are_alive():
     # A straight line needs no layer above the first.
     x = np.random.default_rng(0).standard_normal((100, 1))
     flat = ResNetRegressor("predcp", **options | {"noise": 20.0}).fit(x, 0.0 * x[:, 0] + 1.0)
-    assert not flat.layer_report().alive.any()
+    assert not flat.summary().alive.any()
 
 
 def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path):
@@ -194,7 +236,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path):
         ({"depth": 0}, "depth must be a whole number"),
         ({"width": 2.5}, "width must be a whole number"),
         ({"epochs": 0}, "epochs must be a whole number"),
-        ({"scale_prior": "horse"}, "scale_prior must be one of"),
+        ({"scale_prior": "horse"}, "scale_prior must be a predcp.resnet prior"),
         ({"noise": "known"}, "noise must be 'learned' or a precision"),
         ({"noise": -1.0}, "positive precision"),
         ({"preset": "exact"}, "preset must be one of"),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from predcp.resnet import (
-    FixedScale,
+    FixedLayers,
     Model,
     Network,
     Objective,
     ResNetClassifier,
     ResNetRegressor,
-    as_scale_prior,
+    as_layer_prior,
 )
 from predcp.resnet._layers import layer_program
 from predcp.resnet._rows import ROWS
@@ -40,9 +40,9 @@ def test_25_layers_at_any_scale(prior, normalize):
     network = Network(3, 10, 25, normalize=normalize)
     data = rows()
     scales = np.array([1e-8, 1e-4, 1.0, 1e2], np.float32)
-    chosen = tuple(FixedScale(float(tau)) for tau in scales)
+    chosen = tuple(FixedLayers(float(tau)) for tau in scales)
     if prior == "predcp":
-        chosen = (as_scale_prior("predcp"),)
+        chosen = (as_layer_prior("predcp"),)
     model = Model(network, chosen, ROWS, samples=2)
     program = programs(model, Optimiser(), 32, many=True)
     choice = np.arange(4) if prior == "fixed" else np.zeros(4)
@@ -95,7 +95,7 @@ def test_nan_and_one_class_are_refused():
 
 
 def test_memory_is_flat_in_the_rows():
-    model = Model(Network(3, 10, 1), (as_scale_prior("predcp"),), ROWS, samples=2)
+    model = Model(Network(3, 10, 1), (as_layer_prior("predcp"),), ROWS, samples=2)
     program = programs(model, Optimiser(), 32, many=False)
     objective = Objective(0, 1e-5)
     taken = []

@@ -1,6 +1,6 @@
 """The abstract prior on a divergence, given through `log kappa`."""
 
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 from numpyro.distributions.util import promote_shapes
 
-from predcp._numerics.inverse import invert
+from predcp._numerics.inverse import invert, is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import require_positive, require_probability
 from predcp._support.compiled import compiled
@@ -33,6 +33,20 @@ class DivergencePrior(dist.Distribution):
     @property
     def has_rsample(self) -> bool:
         return True
+
+    def spread(self, shape: tuple[int, ...]) -> dict[str, Array]:
+        """The parameters, each broadcast to a shape."""
+        return {name: jnp.broadcast_to(value, shape) for name, value in self.get_args().items()}
+
+    def with_parameters(self, parameters: dict[str, Array]) -> Self:
+        """The same family with other parameters, which were checked before."""
+        made = type(self).__new__(type(self))
+        DivergencePrior.__init__(made, **parameters)
+        return made
+
+    def stretched(self, log_factor: Float[Array, "..."]) -> Self:
+        """The distribution of `exp(log_factor) * kappa`, in the same family."""
+        raise NotImplementedError
 
     def log_prob_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
         """Log density of `log kappa` (not of kappa) there."""
@@ -74,6 +88,7 @@ class DivergencePrior(dist.Distribution):
             inside, jnp.exp(self.log_cdf_log(jnp.log(jnp.where(inside, kappa, 1.0)))), 0.0
         )
 
+    @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         return jnp.exp(self.icdf_log(as_float(q)))
@@ -114,15 +129,23 @@ def quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
     if not pi.batch_shape:
         return quantiles(pi, log_q, start).reshape(shape)
     # Parameters travel with their quantile: a batch of cdfs is inverted in lock-step.
-    names, values = zip(*pi.get_args().items())
-    spread = [jnp.broadcast_to(value, shape).reshape(-1) for value in values]
+    spread = {name: value.reshape(-1) for name, value in pi.spread(shape).items()}
 
-    def one(log_q, start, *values):
-        single = type(pi).__new__(type(pi))
-        DivergencePrior.__init__(single, **dict(zip(names, values)))
-        return quantiles(single, log_q[None], start[None])[0]
+    def one(log_q, start, parameters):
+        return quantiles(pi.with_parameters(parameters), log_q[None], start[None])[0]
 
-    return jax.vmap(one)(log_q, start, *spread).reshape(shape)
+    return jax.vmap(one)(log_q, start, spread).reshape(shape)
+
+
+def upper_quantile_log(pi: DivergencePrior, probability: Array) -> Array:
+    """The log of the divergence that is exceeded with a probability, however small that is."""
+    log_kappa = pi.icdf_log(1.0 - probability)
+    # 1 - p has lost digits of a small p: two Newton steps on the survival function restore them.
+    for _ in range(2):
+        log_survival = pi.log_survival_log(log_kappa)
+        hazard = jnp.exp(pi.log_prob_log(log_kappa) - log_survival)
+        log_kappa = log_kappa + (log_survival - jnp.log(probability)) / hazard
+    return log_kappa
 
 
 def require_tail(upper: Any, probability: Any) -> tuple[Array, Array]:

@@ -32,6 +32,9 @@ class Exponential(DivergencePrior):
         upper, probability = require_tail(upper, probability)
         return cls(mean=-upper / jnp.log(probability))
 
+    def stretched(self, log_factor):
+        return self.with_parameters({"scale": self.scale * jnp.exp(log_factor)})
+
     def log_prob_log(self, log_kappa):
         y = log_kappa - jnp.log(self.scale)
         return y - jnp.exp(y)

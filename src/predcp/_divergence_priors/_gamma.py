@@ -11,6 +11,7 @@ from predcp._divergence_priors._base import (
     DivergencePrior,
     quantile_log,
     require_tail,
+    upper_quantile_log,
     with_implicit_derivative,
 )
 from predcp._numerics.gamma_draws import log_gamma_draws
@@ -49,7 +50,12 @@ class Gamma(DivergencePrior):
     def from_tail(cls, upper: Any, probability: Any, shape: Any = 0.2) -> Self:
         """P(kappa > upper) = probability, by the scale, for the given shape."""
         upper, probability = require_tail(upper, probability)
-        return cls(shape=shape, scale=upper / cls(shape=shape, scale=1.0).icdf(1.0 - probability))
+        unit = cls(shape=shape, scale=1.0)
+        return cls(shape=shape, scale=upper * jnp.exp(-upper_quantile_log(unit, probability)))
+
+    def stretched(self, log_factor):
+        scale = self.scale * jnp.exp(log_factor)
+        return self.with_parameters({"concentration": self.concentration, "scale": scale})
 
     def log_prob_log(self, log_kappa):
         y = log_kappa - jnp.log(self.scale)

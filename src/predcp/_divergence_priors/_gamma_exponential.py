@@ -12,6 +12,7 @@ from predcp._divergence_priors._base import (
     DivergencePrior,
     quantile_log,
     require_tail,
+    upper_quantile_log,
     with_implicit_derivative,
 )
 from predcp._divergence_priors._exponential import Exponential
@@ -56,10 +57,17 @@ class GammaExponential(DivergencePrior):
     ) -> Self:
         """P(kappa > upper) = probability, by stretching `scale` and `mean` together."""
         upper, probability = require_tail(upper, probability)
-        stretch = upper / cls(weight=weight, shape=shape, scale=scale, mean=mean).icdf(
-            1.0 - probability
-        )
+        given = cls(weight=weight, shape=shape, scale=scale, mean=mean)
+        stretch = upper * jnp.exp(-upper_quantile_log(given, probability))
         return cls(weight=weight, shape=shape, scale=scale * stretch, mean=mean * stretch)
+
+    def stretched(self, log_factor):
+        factor = jnp.exp(log_factor)
+        moved = {
+            "scale": self.scale * factor,
+            "exponential_mean": self.exponential_mean * factor,
+        }
+        return self.with_parameters({**self.get_args(), **moved})
 
     def _mixed(self, of_gamma: Array, of_exponential: Array) -> Array:
         return jnp.logaddexp(

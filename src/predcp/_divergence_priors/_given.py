@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
@@ -27,6 +28,23 @@ class GivenPrior(DivergencePrior):
             )
         self.given = given
         dist.Distribution.__init__(self, given.batch_shape, ())
+
+    def spread(self, shape):
+        leaves = jax.tree.leaves(self.given)
+        if any(jnp.broadcast_shapes(jnp.shape(leaf), shape) != shape for leaf in leaves):
+            raise ValueError(
+                f"pi = {type(self.given).__name__} has parameters that do not broadcast to "
+                f"{shape}: give one without batch axes, or one of predcp's priors on a divergence"
+            )
+        return {str(place): jnp.broadcast_to(leaf, shape) for place, leaf in enumerate(leaves)}
+
+    def with_parameters(self, parameters):
+        structure = jax.tree.structure(self.given)
+        made = object.__new__(GivenPrior)
+        made.given = jax.tree.unflatten(structure, list(parameters.values()))
+        shape = jnp.broadcast_shapes(*(jnp.shape(value) for value in parameters.values()))
+        dist.Distribution.__init__(made, shape, ())
+        return made
 
     def _need(self, name: str) -> Any:
         if getattr(type(self.given), name) is getattr(dist.Distribution, name):

@@ -34,6 +34,9 @@ class HalfCauchy(DivergencePrior):
         upper, probability = require_tail(upper, probability)
         return cls(upper * jnp.tan(0.5 * math.pi * probability))
 
+    def stretched(self, log_factor):
+        return self.with_parameters({"scale": self.scale * jnp.exp(log_factor)})
+
     def log_prob_log(self, log_kappa):
         y = log_kappa - jnp.log(self.scale)
         return _LOG_TWO_OVER_PI - jnp.abs(y) - jnp.log1p(jnp.exp(-2.0 * jnp.abs(y)))

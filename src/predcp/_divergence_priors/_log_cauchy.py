@@ -36,6 +36,9 @@ class LogCauchy(DivergencePrior):
         # tan(pi (1/2 - p)), written so that small p keeps its digits.
         return cls(scale=scale, loc=jnp.log(upper) - scale / jnp.tan(math.pi * probability))
 
+    def stretched(self, log_factor):
+        return self.with_parameters({"scale": self.scale, "loc": self.loc + log_factor})
+
     def log_prob_log(self, log_kappa):
         z = (log_kappa - self.loc) / self.scale
         # log(1 + z^2) without squaring: z may be as large as floating point allows.

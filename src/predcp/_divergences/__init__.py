@@ -1,11 +1,12 @@
 """Divergences between observation distributions, stable near equality and at saturation."""
 
+import numpyro.distributions as dist
+
 from predcp._divergences import (  # noqa: F401  (each registers its family)
     _bernoulli,
     _categorical,
     _dirichlet,
     _gamma,
-    _hurdle,
     _laplace,
     _multivariate_normal,
     _negative_binomial,
@@ -28,6 +29,10 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
+
+if hasattr(dist, "HurdlePoisson"):
+    # Older releases of NumPyro have no hurdles.
+    from predcp._divergences import _hurdle  # noqa: F401
 
 __all__ = [
     "Coordinates",

@@ -50,7 +50,7 @@ def closed_form(
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
         terms = formula(reference, displacement)
-        return sum(jnp.exp(weight) * coefficient for weight, coefficient in terms)
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -114,7 +114,7 @@ def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
     def total(terms: list[Terms]) -> Array:
-        return sum(jnp.exp(weight) * coefficient for weight, coefficient in terms)
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
 
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)

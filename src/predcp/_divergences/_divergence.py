@@ -109,6 +109,8 @@ class Divergence:
     def __init__(self, name: str):
         self.name = name
         self._rules: dict[Any, Rule] = {}
+        # Compiled programs are kept for the rules they were traced with.
+        self.rules_added = 0
 
     def __repr__(self) -> str:
         return f"predcp.{self.name}"
@@ -140,6 +142,7 @@ class Divergence:
     def add(self, family: Any, rule: Rule) -> None:
         """Add the rule for one family."""
         self._rules[family] = rule
+        self.rules_added += 1
 
     def __call__(self, p: dist.Distribution, q: dist.Distribution) -> Float[Array, "..."]:
         """The divergence of `p` from the reference `q`, one value a batch element."""

@@ -9,6 +9,8 @@ A divergence does not change when the observation is transformed, so that expone
 Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.special import gammaln
@@ -27,7 +29,7 @@ from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
 
 
 @register_family(dist.Gamma, dist.Gamma, dist.InverseGamma)
-def gamma_coordinates(gamma: dist.Gamma | dist.InverseGamma | dist.HurdleGamma) -> Coordinates:
+def gamma_coordinates(gamma: Any) -> Coordinates:
     """Log concentration and log rate."""
     concentration, rate = alike(gamma.concentration, gamma.rate)
     return {"log_concentration": jnp.log(concentration), "log_rate": jnp.log(rate)}

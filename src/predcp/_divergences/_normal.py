@@ -18,7 +18,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._divergences._panels import largest_change, nodes
+from predcp._numerics.panels import largest_change, nodes
 from predcp._numerics.special import (
     Terms,
     capped_exp,

@@ -3,8 +3,9 @@
 from predcp._maps._complexity import (
     Complexity,
     ScalarComplexity,
-    extrapolated,
-    floating_range,
+    Unit,
+    VectorComplexity,
+    require_unit,
 )
 from predcp._maps._depth import DepthComplexity, unit_normal
 from predcp._maps._evidence import (
@@ -15,8 +16,10 @@ from predcp._maps._evidence import (
     require_moving,
 )
 from predcp._maps._modular import ModularComplexity
+from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
     "CoefficientEvidence",
@@ -25,13 +28,16 @@ __all__ = [
     "LinearEvidence",
     "LogisticEvidence",
     "ModularComplexity",
+    "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
-    "extrapolated",
-    "floating_range",
+    "TabulatedComplexity",
+    "Unit",
+    "VectorComplexity",
     "require_moving",
+    "require_unit",
     "sampled",
     "unit_normal",
 ]

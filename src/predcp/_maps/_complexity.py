@@ -2,21 +2,24 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
 
-from predcp._numerics.inverse import Evaluate, count_evaluations, invert
+from predcp._numerics.inverse import Evaluate, count_evaluations, invert, raise_without_root
 from predcp._support.arrays import as_float, is_array
 from predcp._support.compiled import compiled
 
 _CHUNK_ELEMENTS = 2**21
+
+Unit = Literal["variance", "standard deviation", "coefficient"]
 
 
 class Complexity(Transform):
@@ -25,6 +28,9 @@ class Complexity(Transform):
     A NumPyro transform and a pytree: array leaves of whatever it holds are its children, the rest
     is static structure, so that a rebuilt map with new data or noise never recompiles.
     Everything is computed for `log tau`, which neither over- nor underflows.
+
+    To write a map, subclass `ScalarComplexity` (one scale) or `VectorComplexity` (several), which
+    say what is needed; this class holds what the two share.
     """
 
     event_dim = 0  # 1 for a map of vectors of scales
@@ -46,6 +52,22 @@ class Complexity(Transform):
         restored = cls.__new__(cls)
         vars(restored).update(jax.tree.unflatten(structure, leaves))
         return restored
+
+    if TYPE_CHECKING:
+        unit: Unit | None
+    else:
+
+        @property
+        def unit(self) -> Unit | None:
+            """What `tau` is: a "variance" or a "standard deviation" (a signed map: a "coefficient").
+
+            A subclass states it as a class attribute. None, where it is not known, makes summaries
+            ask.
+            """
+            raise NotImplementedError(
+                f'{type(self).__name__} must state the unit of its scale: unit = "variance" or '
+                '"standard deviation"'
+            )
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -98,18 +120,24 @@ class Complexity(Transform):
         """What a subclass computes: `log_value_and_elasticity`."""
         raise NotImplementedError
 
+    @raise_without_root(lambda log_kappa: ~np.isnan(log_kappa))
     @compiled()
     def log_inverse(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum."""
+        """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum.
+
+        A search that does not converge raises a RuntimeError; inside a transformation such as
+        `jax.jit`, where nothing can be raised, the answer is NaN. `icdf` and `sample` likewise.
+        """
         return self.log_inverse_of(log_kappa, lambda log_kappa, _: log_kappa)
 
     def log_inverse_of(
-        self, inputs: Array, log_kappa: Callable[[Array, Array], Array]
+        self, inputs: PyTree[Array], log_kappa: Callable[[PyTree[Array], Array], Array]
     ) -> Float[Array, "..."]:
         """`log_inverse` at targets that may depend on the supremum (for truncated priors).
 
-        **Arguments**: `inputs`, of the shape of the scales; `log_kappa`, from an input and the
-        log supremum there to the target.
+        **Arguments**
+        - `inputs`: an array of the shape of the scales, or a pytree of such arrays.
+        - `log_kappa`: from inputs and the log suprema there to the targets, entry by entry.
         """
         raise NotImplementedError
 
@@ -141,6 +169,7 @@ class Complexity(Transform):
         kappa = jnp.where(tau == 0.0, 0.0, jnp.exp(log_kappa))
         return jnp.sign(tau) * kappa if self.signed else kappa
 
+    @raise_without_root(lambda kappa: ~np.isnan(kappa))
     @compiled()
     def _inverse(self, y: Any) -> Array:
         kappa = as_float(y)
@@ -167,13 +196,31 @@ class Complexity(Transform):
 
 
 class ScalarComplexity(Complexity):
-    """A map of one scale; subclasses say how to evaluate one unbatched map at one scale.
+    """A map of one scale: the class to subclass for a map of your own.
 
-    Array leaves of a batched map all carry its batch axes first.
+    State `unit` and write `bind`. Cdf, quantiles, draws, plots and diagnoses follow. Optional:
+    `bounded = True` with `_single_log_supremum` for a map with a finite supremum, `guess` for a
+    faster inverse, and `batch_shape` for a batch of maps in one object (all array attributes then
+    carry the batch axes first; the other methods see one map of it).
+
+    ```python
+    class Quadratic(predcp.ScalarComplexity):
+        unit = "standard deviation"
+
+        def __init__(self, curvature):
+            self.log_curvature = jnp.log(curvature)
+
+        def bind(self):  # D(tau) = curvature * tau ** 2
+            return lambda log_tau: (2.0 * log_tau + self.log_curvature, jnp.log(2.0))
+    ```
     """
 
     def bind(self) -> Evaluate:
-        """`log_value_and_elasticity` at one scale, with all that does not depend on it done."""
+        """A function from one `log tau` to `log D` and `log (d log D / d log tau)` there.
+
+        Both are numbers without axes. What does not depend on the scale is best computed before
+        the function is returned: an inversion calls it several times.
+        """
         raise NotImplementedError
 
     cost = 1  # array elements that one evaluation touches, roughly
@@ -183,6 +230,7 @@ class ScalarComplexity(Complexity):
         return jnp.zeros_like(log_kappa)
 
     def _single_log_supremum(self) -> Float[Array, ""]:
+        """Log of the supremum of one (unbatched) map, for `bounded = True`."""
         return jnp.asarray(jnp.inf)
 
     @property
@@ -229,10 +277,10 @@ class ScalarComplexity(Complexity):
                 if single.bounded
                 else jnp.asarray(jnp.inf, values.dtype)
             )
-            targets = log_kappa(values, bound)
-            return invert(single.bind(), targets, single.guess(targets), bound, single._chunk)
+            return invert(single.bind(), values, single.guess(values), bound, single._chunk)
 
-        return self._each(invert_all, inputs)
+        bounds = self.log_supremum(jax.tree.leaves(inputs)[0])
+        return self._each(invert_all, log_kappa(inputs, bounds))
 
     @compiled()
     def evaluations(self, log_kappa: Float[Array, "..."]) -> Array:
@@ -248,24 +296,98 @@ class ScalarComplexity(Complexity):
         return self._each(count_all, log_kappa)
 
 
-def floating_range(dtype: Any) -> float:
-    """Half-width of the range of `log tau` in which a black-box model is asked for predictions."""
-    return 0.45 * float(np.log(jnp.finfo(dtype).max))
+class VectorComplexity(Complexity):
+    """A map of several scales, each divergence a function of its own scale and of those below it.
 
-
-def extrapolated(
-    value_and_elasticity: Callable[[Array], tuple[Array, Array]], half_width: Any
-) -> Evaluate:
-    """A map given in floating point, continued beyond it by its power law at the edge.
-
-    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it.
+    The class to subclass for a map of your own: state `unit`, `event_shape` (the number of scales,
+    as `(L,)`) and write `bind_entry`; with `bounded = True` also `_entry_log_supremum`. The
+    Jacobian is lower triangular, so that the inverse is a forward substitution.
+    `DepthComplexity` visits its entries in one `lax.scan`, `ModularComplexity` one by one.
     """
 
-    def everywhere(log_tau):
-        inside = jnp.clip(log_tau, -half_width, half_width)
-        log_kappa, log_elasticity = value_and_elasticity(inside)
-        # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
-        beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
-        return log_kappa + beyond, log_elasticity
+    event_dim = 1
 
-    return everywhere
+    def bind_entry(self, entry: int, below: Float[Array, " entry"]) -> Evaluate:
+        """The map of one entry: from its own `log tau` to `log D` and its log elasticity.
+
+        **Arguments**: which entry, and the log scales of the entries before it.
+        """
+        raise NotImplementedError
+
+    def _entry_log_supremum(self, entry: int, below: Float[Array, " entry"]) -> Float[Array, ""]:
+        """Log of the supremum of one entry given the log scales before it."""
+        return jnp.asarray(jnp.inf)
+
+    cost = 1  # array elements that one evaluation of all entries touches, roughly
+
+    def _each_vector(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
+        """Apply a function of one vector (or of a pytree of such) over leading axes."""
+        shape = np.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
+        shape = self.forward_shape(shape)
+        values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
+        if len(shape) == 1:
+            return function(values)
+        count = math.prod(shape[:-1])
+        flat = jax.tree.map(lambda leaf: leaf.reshape(count, shape[-1]), values)
+        chunk = max(1, min(count, _CHUNK_ELEMENTS // max(1, self.cost)))
+        results = (
+            jax.vmap(function)(flat)
+            if count <= chunk
+            else lax.map(function, flat, batch_size=chunk)
+        )
+        return jax.tree.map(lambda leaf: leaf.reshape(shape[:-1] + leaf.shape[1:]), results)
+
+    def _visit_entries(
+        self,
+        visit: Callable[[Evaluate, Callable[[], Array], Any], tuple[Array, Any]],
+        values: PyTree[Array],
+    ) -> Any:
+        """Visit the entries in order; each sees its own map, given the scales of those before it.
+
+        **Arguments**
+        - `visit`: from the entry's map, a function that returns its log supremum, and the entry of
+            `values` to the entry's `log tau` and a result.
+        - `values`: a vector, or a pytree of vectors.
+
+        Returns the results, stacked.
+        """
+        scales = jnp.zeros((0,), jax.tree.leaves(values)[0].dtype)
+        results = []
+        for entry in range(self.event_shape[0]):
+            own = jax.tree.map(lambda leaf, e=entry: leaf[e], values)
+
+            def supremum(entry=entry, below=scales):
+                return self._entry_log_supremum(entry, below).astype(below.dtype)
+
+            log_tau, result = visit(self.bind_entry(entry, scales), supremum, own)
+            scales = jnp.append(scales, log_tau)
+            results.append(result)
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
+
+    def _value_and_elasticity(self, log_tau):
+        def visit(evaluate: Evaluate, _: Any, own: Array):
+            return own, evaluate(own)
+
+        return self._each_vector(partial(self._visit_entries, visit), log_tau)
+
+    def _supremum_at(self, log_tau):
+        def visit(_: Evaluate, supremum: Callable[[], Array], own: Array):
+            return own, supremum()
+
+        return self._each_vector(partial(self._visit_entries, visit), log_tau)
+
+    def log_inverse_of(self, inputs, log_kappa):
+        def visit(evaluate: Evaluate, supremum: Callable[[], Array], own: Any):
+            bound = supremum()
+            target = log_kappa(own, bound)[None]
+            root = invert(evaluate, target, jnp.zeros_like(target), bound)[0]
+            return root, root
+
+        return self._each_vector(partial(self._visit_entries, visit), inputs)
+
+
+def require_unit(unit: Any) -> Unit:
+    """A unit of a scale, or an error that names the two."""
+    if unit not in ("variance", "standard deviation"):
+        raise ValueError(f'unit must be "variance" or "standard deviation", got {unit!r}')
+    return unit

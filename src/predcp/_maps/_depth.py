@@ -18,12 +18,13 @@ from predcp._divergences import (
     kl,
     log_mean_and_elasticity,
 )
-from predcp._maps._complexity import Complexity, extrapolated, floating_range
-from predcp._maps._displacement import displacement
+from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import sampled
+from predcp._numerics.displacement import displacement
 from predcp._numerics.homogeneity import power_of
-from predcp._numerics.inverse import Evaluate, invert
+from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import concrete
 from predcp._support.check import known, require_callable, require_finite
 from predcp._support.compiled import compiled
@@ -52,14 +53,14 @@ class _Layer(NamedTuple):
 
 
 class _Outputs(NamedTuple):
-    """What a layer does to the outputs: those below it and the branch's own, per unit of size."""
+    """Outputs below a layer, and what its branch adds, both per unit of size."""
 
     below: Float[Array, "draws points outputs"]
     rise: Float[Array, "draws points outputs"]
     log_size: Float[Array, "draws points"]
 
 
-class DepthComplexity(Complexity):
+class DepthComplexity(VectorComplexity):
     """`kappa_l = D_l(tau_l; tau_1..tau_(l-1))`, all layers in one pass (Equations 10 and 11).
 
     Residual: `h_l = h_(l-1) + f(h_(l-1) sqrt(tau_l) W_l + b_l)`, plain: without the skip. Layer l
@@ -68,10 +69,10 @@ class DepthComplexity(Complexity):
     **variance** of layer l's weights.
 
     **Arguments**
-    - `hidden`: h_0, shape (N, H), or (S, N, H) one a draw; for inputs x, `f(x @ W_in)`.
+    - `hidden`: h_0, shape (N, H), or (S, N, H) with one per draw; for inputs x, `f(x @ W_in)`.
     - `weights`: standard normal draws of the L weight matrices, shape (S, L, H, H), times any row
         scales.
-    - `output_weights`: shape (H, K), or (S, H, K) one a draw.
+    - `output_weights`: shape (H, K), or (S, H, K) with one per draw.
     - `likelihood`: from outputs (N, K) to a NumPyro distribution; unit normal when left out.
     - `activation`: f, of an array (N, H).
     - `biases`: shape (L, H), kept by the reference too; None for none.
@@ -83,7 +84,7 @@ class DepthComplexity(Complexity):
     - `divergence`: as in `PredictiveComplexity`.
     """
 
-    event_dim = 1
+    unit = "variance"
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class DepthComplexity(Complexity):
 
         return extrapolated(evaluate, 2.0 * self._limit)
 
-    # A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale.
+    # A layer that moves the outputs as sqrt(tau): one product with W serves every scale.
 
     def _branches(self, state: _State, layer: _Layer) -> Float[Array, "draws points width"]:
         branch = jax.vmap(self._branch, in_axes=(0, 0, None))
@@ -360,34 +361,18 @@ class DepthComplexity(Complexity):
 
         return moved, advance
 
-    def _each(self, function: Callable[[Array], Any], values: Array) -> Any:
-        """Apply a function of one scale vector over leading axes."""
-        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
-        if values.ndim == 1:
-            return function(values)
-        flat = values.reshape(-1, values.shape[-1])
-        state_size = self.weights.shape[0] * self._points * self.weights.shape[-1]
-        chunk = max(1, min(flat.shape[0], 2**22 // max(1, 4 * state_size)))
-        results = (
-            jax.vmap(function)(flat)
-            if flat.shape[0] <= chunk
-            else lax.map(function, flat, batch_size=chunk)
-        )
-        return jax.tree.map(lambda leaf: leaf.reshape(values.shape[:-1] + leaf.shape[1:]), results)
-
-    def _scan(self, log_tau: Array, read: Callable[[Evaluate, Array], Any], keep: int = 0) -> Any:
-        def step(state, inputs):
-            layer, scale = inputs
+    def _visit_entries(self, visit, values, keep: int = 0):
+        def step(state: _State, inputs: tuple[_Layer, Any]):
+            layer, own = inputs
             evaluate, advance = self._layer(state, layer, keep)
-            return advance(scale), read(evaluate, scale)
+            log_tau, result = visit(evaluate, lambda: self._bound(evaluate), own)
+            return advance(log_tau), result
 
-        return lax.scan(step, self._start(), (self._layers(), log_tau))[1]
+        return lax.scan(step, self._start(), (self._layers(), values))[1]
 
     def _value_and_elasticity(self, log_tau):
         if not (self.homogeneous and self.affine_head):
-            return self._each(
-                lambda scales: self._scan(scales, lambda evaluate, scale: evaluate(scale)), log_tau
-            )
+            return super()._value_and_elasticity(log_tau)
 
         def step(state: _State, inputs: tuple[_Layer, Array]):
             layer, scale = inputs
@@ -400,29 +385,16 @@ class DepthComplexity(Complexity):
             each = jax.vmap(lambda outputs, scale: self._evaluate(self._moved(outputs), 0)(scale))
             return each(outputs, scales)
 
-        return self._each(of, log_tau)
+        return self._each_vector(of, log_tau)
 
-    def _supremum_at(self, log_tau):
-        return self._each(lambda scales: self._scan(scales, lambda e, _: self._bound(e)), log_tau)
+    @property
+    def cost(self) -> int:  # type: ignore[override]
+        return 2 * self.weights.shape[0] * self._points * self.weights.shape[-1]
 
     def _bound(self, evaluate: Evaluate) -> Array:
         if not self.bounded:
             return jnp.asarray(jnp.inf, self.weights.dtype)
-        return evaluate(jnp.asarray(floating_range(self.weights.dtype), self.weights.dtype))[0]
-
-    def log_inverse_of(self, inputs, log_kappa):
-        def substitute(values):
-            def step(state, pair):
-                layer, value = pair
-                evaluate, advance = self._layer(state, layer)
-                bound = self._bound(evaluate)
-                target = log_kappa(value, bound)[None]
-                log_tau = invert(evaluate, target, jnp.zeros_like(target), bound)[0]
-                return advance(log_tau), log_tau
-
-            return lax.scan(step, self._start(), (self._layers(), values))[1]
-
-        return self._each(substitute, inputs)
+        return evaluate(jnp.asarray(self._limit, self.weights.dtype))[0]
 
     def simulate(self, tau: Float[Array, " layers"], key: Array) -> Any:
         """Observations of the whole network at the scales, with fresh standard normal weights.
@@ -448,12 +420,15 @@ class DepthComplexity(Complexity):
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " layers"]) -> Float[Array, "draws layers"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
-        values = self._scan(log_tau, lambda evaluate, scale: evaluate(scale)[0], keep=1)
-        return values.T
+
+        def visit(evaluate: Evaluate, _: Any, own: Array):
+            return own, evaluate(own)[0]
+
+        return self._visit_entries(visit, log_tau, keep=1).T
 
 
 def _row_size(log_size: Array, member: Any, direction: dict[str, Array]) -> Array:
-    """The size of each row, with axes to broadcast over what belongs to a row."""
+    """The size of each row, with axes added to broadcast over the row's arrays."""
     rank = max(leaf.ndim for leaf in direction.values()) - member.class_axes
     return log_size.reshape(log_size.shape + (1,) * max(0, rank - log_size.ndim))
 

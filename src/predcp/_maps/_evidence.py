@@ -10,7 +10,8 @@ from jax.nn import softplus
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
+from predcp._maps._complexity import ScalarComplexity
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._numerics.special import log_minus_log1p
 from predcp._support.arrays import concrete
 from predcp._support.check import require_design, require_finite, require_positive
@@ -79,6 +80,7 @@ class LinearEvidence(_GaussianEvidence):
     - `noise_scale`: standard deviation of the response, broadcast over the batch.
     """
 
+    unit = "variance"
     log_weight = 0.0
     power = 1.0
 
@@ -115,6 +117,7 @@ class RowEvidence(_GaussianEvidence):
     - `noise_scale`: standard deviation of the response, a number.
     """
 
+    unit = "standard deviation"
     power = 2.0
 
     def __init__(self, x: Any, local_scales: Any = 1.0, noise_scale: Any = 1.0):
@@ -173,6 +176,7 @@ class CoefficientEvidence(ScalarComplexity):
     - `noise_scale`, `intercept_scale`: standard deviations, broadcast over the batch.
     """
 
+    unit = "coefficient"
     signed = True
 
     def __init__(self, x: Any, noise_scale: Any = 1.0, intercept_scale: Any = 0.0):

@@ -1,19 +1,21 @@
 """Module-wise complexity for meta-learning: how far each module may leave what tasks share."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+from jax.tree_util import DictKey, GetAttrKey, Partial, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._complexity import Complexity
+from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
+from predcp._support.compiled import compiled
 
 
 def _module_name(path: tuple[Any, ...]) -> str:
@@ -29,7 +31,26 @@ def _module_name(path: tuple[Any, ...]) -> str:
     return str(first)
 
 
-class ModularComplexity(Complexity):
+@dataclass(frozen=True)
+class _OneModule:
+    """The likelihood as a function of one module's leaves, the others given."""
+
+    likelihood: Callable[[PyTree, Any], Any]
+    structure: Any
+    moving: tuple[bool, ...]
+
+    def __call__(self, values: list[Array], theta: list[Array], x: Any) -> Any:
+        own = iter(theta)
+        whole = [next(own) if moves else value for value, moves in zip(values, self.moving)]
+        return self.likelihood(jax.tree.unflatten(self.structure, whole), x)
+
+
+def _with_step(values: list[Array], tau: Array, xi: list[Array]) -> list[Array]:
+    """Parameters at a variance: `phi + sqrt(tau) xi`."""
+    return [value + jnp.sqrt(tau) * step for value, step in zip(values, xi)]
+
+
+class ModularComplexity(VectorComplexity):
     """One divergence a module, each a function of that module's scale alone (appendix D).
 
     `D_m(tau_m) = E KL[p(y | theta_m ~ N(phi_m, tau_m I), rest at phi) || p(y | phi)]`, averaged over
@@ -46,7 +67,7 @@ class ModularComplexity(Complexity):
     - `divergence`: as in `PredictiveComplexity`.
     """
 
-    event_dim = 1
+    unit = "variance"
 
     def __init__(
         self,
@@ -103,18 +124,11 @@ class ModularComplexity(Complexity):
         values = [value for _, value in paths]
         mine = [value for value, moves in zip(values, moving) if moves]
 
-        def likelihood(theta, x):
-            own = iter(theta)
-            whole = [next(own) if moves else value for value, moves in zip(values, moving)]
-            return self.likelihood(jax.tree.unflatten(structure, whole), x)
-
-        def parameters(tau, xi):
-            return [value + jnp.sqrt(tau) * step for value, step in zip(mine, xi)]
-
         noise = jax.tree.leaves(self.noise)
         return {
-            "likelihood": likelihood,
-            "parameters": parameters,
+            # Pytrees with functions that compare equal: the map of a module is compiled once.
+            "likelihood": Partial(_OneModule(self.likelihood, structure, tuple(moving)), values),
+            "parameters": Partial(_with_step, mine),
             "reference": mine,
             "x": self.x,
             "noise": [step for step, moves in zip(noise, moving) if moves],
@@ -127,13 +141,21 @@ class ModularComplexity(Complexity):
     def module(self, name: str) -> PredictiveComplexity:
         """The map of one module's scale."""
         return PredictiveComplexity.trusted(
-            **self._parts(name), power=self.powers[name], bounded=self.bounded, cost=self.cost
+            **self._parts(name),
+            power=self.powers[name],
+            bounded=self.bounded,
+            cost=self.cost,
+            unit=self.unit,
         )
 
-    def _by_module(self, function: Callable[[PredictiveComplexity, Array], Any], values: Array):
-        values = jnp.broadcast_to(values, self.forward_shape(values.shape))
+    def _by_module(
+        self, function: Callable[[PredictiveComplexity, Any], Any], values: PyTree[Array]
+    ):
+        values = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, self.forward_shape(leaf.shape)), values
+        )
         results = [
-            function(self.module(name), values[..., index])
+            function(self.module(name), jax.tree.map(lambda leaf, i=index: leaf[..., i], values))
             for index, name in enumerate(self.module_names)
         ]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)
@@ -163,6 +185,7 @@ class ModularComplexity(Complexity):
         ]
         return sampled(self.likelihood(jax.tree.unflatten(structure, moved), self.x), key_data)
 
+    @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " modules"]) -> Float[Array, "draws modules"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
         return self._by_module(lambda single, u: single.log_value_by_draw(u), log_tau)

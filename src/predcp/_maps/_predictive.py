@@ -20,11 +20,16 @@ from predcp._divergences import (
     log_mean_and_elasticity,
     members,
 )
-from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._maps._complexity import (
+    ScalarComplexity,
+    Unit,
+    require_unit,
+)
+from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float, concrete
 from predcp._support.check import known, require_callable, require_positive
 from predcp._support.compiled import compiled
@@ -51,8 +56,9 @@ class PredictiveComplexity(ScalarComplexity):
     - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution (or a tuple, list or dict).
     - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
         tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
-        standard deviation in `tau * xi`.
-    - `reference`: theta_0, a pytree of the structure of theta.
+        standard deviation in `tau * xi`; see `unit`.
+    - `reference`: theta_0, a pytree of the structure of theta, or a function `reference(xi)` of one
+        draw's noise where the reference is another one in each draw.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
@@ -60,12 +66,15 @@ class PredictiveComplexity(ScalarComplexity):
         declare it; False to use the general path.
     - `bounded`: whether D has a finite supremum; None for what the divergence says of the family
         (a softmax is bounded, a location is not). Say True for a model that saturates by itself.
+    - `unit`: "variance" or "standard deviation", what tau is to the parameters; None to find it
+        from how `parameters` moves with tau. Where neither says, summaries ask for it.
     - `per`: the unit of the average over points, `sum_n w_n D_n / sum_n w_n u_n`. `"trial"`: u_n is the
         total count of a binomial or multinomial point, 1 for other families. `"row"`: 1. An array that
         broadcasts to the batch shape: u_n itself, for instance the exposures of Poisson counts.
     - `weights`: w_n, non-negative, an array that broadcasts to the batch shape; 1 when None.
     """
 
+    unit: Unit | None = None
     # A map made by `trusted` has these unless it is given others.
     per: Any = "trial"
     weights: Array | None = None
@@ -80,23 +89,25 @@ class PredictiveComplexity(ScalarComplexity):
         divergence: Divergence = kl,
         homogeneous: float | bool | None = None,
         bounded: bool | None = None,
+        unit: Unit | None = None,
         per: Any = "trial",
         weights: Any = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
-        self.reference = jax.tree.map(as_float, reference)
+        self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
-        self.noise = jax.tree.map(as_float, noise)
+        self.noise = jax.tree.map(_as_noise, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.check()
-        found = abstract_members(self.likelihood, self.reference, self.x)
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
         self.power = self._find_power(homogeneous)
+        self.unit = self._find_unit(unit)
         self.per = per if isinstance(per, str) else require_positive("per", per)
         if isinstance(per, str) and per not in ("trial", "row"):
             raise ValueError(f"per must be 'trial', 'row' or an array of units, got {per!r}")
@@ -129,7 +140,7 @@ class PredictiveComplexity(ScalarComplexity):
         )
         tau = jax.ShapeDtypeStruct((), self._dtype)
         theta = jax.eval_shape(self.parameters, tau, one)
-        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), self.reference)
+        wanted = jax.tree.map(lambda leaf: tuple(leaf.shape), jax.eval_shape(self._first_origin))
         got = jax.tree.map(lambda leaf: tuple(leaf.shape), theta)
         if wanted != got:
             raise ValueError(
@@ -141,10 +152,10 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_moves(self) -> None:
         """Some prediction must depend on the scale, or D is constant."""
-        inputs = jax.tree.leaves((self.reference, self.noise, self.x))
+        inputs = jax.tree.leaves((self._arrays(), self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
-        found = abstract_members(self.likelihood, self.reference, self.x)
+        found = abstract_members(self.likelihood, self._first_origin(), self.x)
         gaps: list[np.ndarray | None] = []
         # Two scales: at one alone a model may pass through its reference.
         for scale in (1.0, 2.7):
@@ -166,12 +177,12 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
-        inputs = jax.tree.leaves((self.reference, self.noise))
-        if not all(concrete(leaf) for leaf in inputs):
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self._arrays())):
             return
         tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
         start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.noise)
-        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(self.reference)):
+        origins = jax.vmap(self._origin)(self.noise)
+        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(origins)):
             numbers = known(value)
             if numbers is None:
                 return
@@ -192,6 +203,18 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
         return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+
+    def _find_unit(self, unit: Unit | None) -> Unit | None:
+        """What tau is to the parameters: they move as its root, or as itself."""
+        if unit is not None:
+            return require_unit(unit)
+        one = jax.tree.map(lambda leaf: leaf[0], self.noise)
+        found = power_of(self.parameters, jnp.ones((), self._dtype), one)
+        units: dict[Fraction, Unit] = {
+            Fraction(1, 2): "variance",
+            Fraction(1): "standard deviation",
+        }
+        return None if found is None else units.get(found[0])
 
     def _find_power(self, homogeneous: float | bool | None) -> tuple[Fraction, bool] | None:
         """The power of tau that predictions move as, and whether they start from zero."""
@@ -231,13 +254,27 @@ class PredictiveComplexity(ScalarComplexity):
             return directions
         return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
 
+    def _arrays(self) -> PyTree:
+        """The noise, and the reference where it is given by arrays."""
+        return self.noise if callable(self.reference) else (self.noise, self.reference)
+
+    def _origin(self, xi: PyTree) -> PyTree:
+        """theta_0 of one draw."""
+        return self.reference(xi) if callable(self.reference) else self.reference
+
+    def _first_origin(self) -> PyTree:
+        return self._origin(jax.tree.map(lambda leaf: leaf[0], self.noise))
+
     def _reference(self) -> list[dict[str, Array]]:
+        """The reference's coordinates, with a leading axis of draws where they differ."""
+        if callable(self.reference):
+            return jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
         return self._coordinates(self.reference)
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        found = members(self.likelihood(self.reference, self.x))
-        reference = [member.coordinates for member in found]
+        found = members(self.likelihood(self._first_origin(), self.x))
+        reference = self._reference()
         half_width = floating_range(self._dtype)
         if self.power is None:
             moved = self._moved_by_passes(reference)
@@ -272,16 +309,18 @@ class PredictiveComplexity(ScalarComplexity):
         """Forward passes at every scale."""
 
         def moved(log_tau: Array) -> _Moved:
-            each = jax.vmap(lambda xi: self._displaced(log_tau, xi, reference))
-            return _scaled(*each(self.noise))
+            axis = 0 if callable(self.reference) else None
+            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
+            return _scaled(*each(self.noise, reference))
 
         return moved
 
     def _displaced(self, log_tau: Array, xi: PyTree, reference: PyTree) -> tuple[PyTree, PyTree]:
+        origin = self._origin(xi)
         theta, velocity, step = parameter_step(
-            lambda u: self.parameters(jnp.exp(u), xi), log_tau, self.reference
+            lambda u: self.parameters(jnp.exp(u), xi), log_tau, origin
         )
-        return displacement(self._coordinates, theta, velocity, step, self.reference, reference)
+        return displacement(self._coordinates, theta, velocity, step, origin, reference)
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         limit = jnp.asarray(floating_range(self._dtype), self._dtype)
@@ -343,6 +382,12 @@ def sampled(observations: Any, key: Array) -> PyTree:
     )
     keys = jax.random.split(key, len(leaves))
     return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
+
+
+def _as_noise(leaf: Any) -> Array:
+    """Floating-point numbers; the data of random keys stay whole numbers."""
+    array = jnp.asarray(leaf)
+    return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
 
 
 def _numeric(leaf: Any) -> bool:

@@ -6,12 +6,14 @@ both are nearly straight lines in `log tau` at either end, so that few steps are
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from functools import partial, wraps
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
@@ -19,7 +21,11 @@ Vector = Float[Array, "targets"]
 # log tau to (log kappa, log of d log kappa / d log tau)
 Evaluate = Callable[[Scalar], tuple[Scalar, Scalar]]
 
-_MOST_STEPS = 100
+_MOST_STEPS = 120
+# After so many steps only bisection is trusted.
+_NEWTON_STEPS = 40
+# Steps outside a bracket trust no slope below one in so many.
+_LEAST_SLOPE_INVERSE = 1000.0
 _TABLE_NODES = 2048
 _TABLE_FROM = 4 * _TABLE_NODES
 _TABLE_REACH = 60.0
@@ -53,6 +59,7 @@ class _State(NamedTuple):
     low: Vector
     high: Vector
     reach: Vector  # how far to step where one side has no bracket yet
+    last_step: Vector
     done: Array
     steps: Array
 
@@ -63,41 +70,63 @@ def _newton(
     guess: Vector,
     log_supremum: Array,
 ) -> tuple[Vector, Array]:
-    """Roots of `psi(log_tau) = target` in lock-step; also the number of evaluations made."""
-    dtype = target.dtype
-    # One more step from a residual this small lands within rounding: convergence is quadratic.
-    last_step = jnp.sqrt(jnp.finfo(dtype).eps)
-    rounding = 4.0 * jnp.finfo(dtype).eps
+    """Roots of `psi(log_tau) = target` in lock-step; also the number of evaluations made.
+
+    A root is accepted when the last Newton step is small, when the value agrees to rounding, or
+    when the bracket has closed. Anything else is NaN. Targets at infinity have their root there.
+    """
+    eps = jnp.finfo(target.dtype).eps
+    # One more step from an error this small lands within rounding: convergence is quadratic.
+    small = jnp.sqrt(eps)
+    rounding = 4.0 * eps
 
     def advance(state: _State) -> _State:
-        log_kappa, log_elasticity = evaluate(state.log_tau)
-        psi = _straighten(log_kappa, log_supremum)
+        here = state.log_tau
+        value, log_elasticity = evaluate(here)
+        psi = _straighten(value, log_supremum)
         residual = psi - target
         above = residual > 0.0
-        low = jnp.where(above, state.low, state.log_tau)
-        high = jnp.where(above, state.log_tau, state.high)
-        steepness = _steepness(log_kappa, log_elasticity, log_supremum)
+        low = jnp.where(above, state.low, here)
+        high = jnp.where(above, here, state.high)
+        bracketed = jnp.isfinite(low) & jnp.isfinite(high)
+        width = jnp.where(bracketed, high - low, jnp.inf)
+        steepness = _steepness(value, log_elasticity, log_supremum)
         # Rates that are exponentials make psi one too: far above the root its log is straighter.
         overshot = (target > 1.0) & (psi > 4.0 * target)
         down = jnp.log(jnp.where(overshot, target / psi, 1.0)) * psi
-        newton = state.log_tau + jnp.where(overshot, down, -residual) / steepness
-        bracketed = jnp.isfinite(low) & jnp.isfinite(high)
-        middle = jnp.where(
+        step = jnp.where(overshot, down, -residual) / steepness
+        # On a plateau Newton's step has no meaning: it may be any number, or infinite.
+        usable = jnp.isfinite(step)
+        limit = state.reach + _LEAST_SLOPE_INVERSE * jnp.where(usable, jnp.abs(residual), 0.0)
+        within = usable & (here + step > low) & (here + step < high)
+        shrinks = (jnp.abs(step) <= 0.5 * state.last_step) | (jnp.abs(step) <= 0.5 * width)
+        take = jnp.where(
             bracketed,
-            0.5 * (jnp.where(bracketed, low, 0.0) + jnp.where(bracketed, high, 0.0)),
-            state.log_tau + jnp.where(above, -state.reach, state.reach),
+            within & shrinks & (state.steps < _NEWTON_STEPS),
+            within & (jnp.abs(step) <= limit),
         )
-        # At the root rounding may put the step on the bracket itself, so `close` needs no bracket.
-        close = jnp.abs(residual) <= last_step * (1.0 + 0.1 * jnp.abs(target))
-        inside = jnp.isfinite(newton) & (close | ((newton > low) & (newton < high)))
-        exact = (residual == 0.0) | (bracketed & (high - low <= rounding * jnp.abs(high)))
-        following = jnp.where(exact, state.log_tau, jnp.where(inside, newton, middle))
+        middle = 0.5 * (jnp.where(bracketed, low, 0.0) + jnp.where(bracketed, high, 0.0))
+        outwards = jnp.where(above, -limit, limit)
+        chosen = jnp.where(take, step, jnp.where(bracketed, middle - here, outwards))
+        # At the root rounding may put the step on the bracket itself.
+        final = (
+            usable
+            & (jnp.abs(residual) <= small * (1.0 + 0.1 * jnp.abs(target)))
+            & (jnp.abs(step) <= small * (1.0 + 0.1 * jnp.abs(here)))
+        )
+        bend = _steepness(value, jnp.zeros_like(value), log_supremum)
+        exact = jnp.abs(residual) <= rounding * bend * jnp.maximum(1.0, jnp.abs(value))
+        exact |= width <= rounding * jnp.maximum(1.0, jnp.abs(here))
+        moved = here + jnp.where(exact, 0.0, jnp.where(final, step, chosen))
+        # A map without a value here has no root to offer.
+        moved = jnp.where(jnp.isnan(residual), jnp.nan, moved)
         return _State(
-            jnp.where(state.done, state.log_tau, following),
+            jnp.where(state.done, here, moved),
             low,
             high,
-            jnp.where(inside, state.reach, 2.0 * state.reach),
-            state.done | exact | (close & inside),
+            jnp.where(take, state.reach, 2.0 * state.reach),
+            jnp.abs(chosen),
+            state.done | exact | final | jnp.isnan(residual),
             state.steps + 1,
         )
 
@@ -108,15 +137,16 @@ def _newton(
     # A target at or beyond either end has no root: 0 or infinity.
     lost = ~jnp.isfinite(target)
     start = _State(
-        jnp.where(lost, 0.0, guess),
+        jnp.where(lost | ~jnp.isfinite(guess), 0.0, guess),
         -infinite,
         infinite,
         jnp.full_like(target, 4.0),
+        infinite,
         lost,
         jnp.zeros((), jnp.int32),
     )
-    final = lax.while_loop(unfinished, advance, start)
-    return jnp.where(lost, target, final.log_tau), final.steps
+    end = lax.while_loop(unfinished, advance, start)
+    return jnp.where(lost, target, jnp.where(end.done, end.log_tau, jnp.nan)), end.steps
 
 
 def _from_table(
@@ -187,7 +217,8 @@ def _solve_jvp(evaluate, chunk, primals, tangents):
     found = jnp.isfinite(log_tau)
     log_elasticity, change = jax.vmap(along)(jnp.where(found, log_tau, 0.0))
     moved = (tangents[1] - change) * jnp.exp(-log_elasticity)
-    return log_tau, jnp.where(found, moved, 0.0)
+    # A root at infinity stays there; one that was not found has no derivative.
+    return log_tau, jnp.where(found, moved, jnp.where(jnp.isnan(log_tau), jnp.nan, 0.0))
 
 
 def invert(
@@ -201,10 +232,13 @@ def invert(
 
     **Arguments**
     - `evaluate`: the map, one scale at a time; it may close over arrays and tracers.
-    - `log_kappa`: targets, shape (n,). At or above the supremum the answer is `inf`.
+    - `log_kappa`: targets, shape (n,).
     - `guess`: where to start, shape (n,).
     - `log_supremum`: log of the least upper bound of the map, `inf` when it has none.
     - `chunk`: how many targets advance in lock-step.
+
+    **Returns** roots, shape (n,): `inf` at or above the supremum, NaN where the search did not
+    converge (a map that levels off or jumps at the target).
     """
     # Targets in single precision of a map in double, or the other way round: the wider serves both.
     found = jax.eval_shape(evaluate, jnp.zeros((), log_kappa.dtype))[0]
@@ -222,3 +256,40 @@ def count_evaluations(
     """How many evaluations of the map one inversion takes."""
     target = _straighten(log_kappa, log_supremum)[None]
     return _newton(jax.vmap(evaluate), target, guess[None], log_supremum)[1]
+
+
+def raise_without_root(asked: Callable[[np.ndarray], np.ndarray] | None = None) -> Callable:
+    """Make a method whose answers are roots raise a RuntimeError where one was not found.
+
+    While it is traced nothing can be raised: there a missing root is NaN.
+
+    **Arguments**: `asked`, from the method's first argument to where an answer exists; left out,
+    every answer does.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
+            roots = method(self, *arguments, **keywords)
+            if isinstance(roots, Tracer):
+                return roots
+            missing = np.isnan(np.asarray(roots))
+            if missing.any() and asked is not None:
+                given = arguments[0] if arguments else next(iter(keywords.values()))
+                missing &= asked(np.asarray(given))
+            if missing.any():
+                raise RuntimeError(
+                    f"{type(self).__name__}: no root was found for {int(missing.sum())} of the "
+                    f"{missing.size} values asked for. The map levels off, jumps or has no value "
+                    "there; predcp.diagnose says which"
+                )
+            return roots
+
+        return call
+
+    return decorate
+
+
+def is_probability(q: np.ndarray) -> np.ndarray:
+    """Where a quantile exists."""
+    return (q >= 0.0) & (q <= 1.0)

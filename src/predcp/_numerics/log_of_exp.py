@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import Literal
 from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array
@@ -171,7 +172,12 @@ def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any
         return _Known(log=found[1].rest, rest=found[1].log)
     if name == "sub" and _is_one(arguments[1]) and first.excess is not None:
         return _Known(log=first.excess)
-    if name == "div" and _is_one(arguments[0]) and found[1].rest is not None:
+    if (
+        name == "div"
+        and _is_one(arguments[0])
+        and found[1].rest is not None
+        and found[1].log is not None
+    ):
         # 1 / v - 1 = (1 - v) / v
         return _Known(log=-found[1].log, excess=found[1].rest - found[1].log)
     if name == "sub" and found[1].negated is not None:
@@ -245,14 +251,14 @@ def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
 
 
 def _is_one(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and bool(np.all(np.asarray(value) == 1.0))
+    return not isinstance(value, Tracer) and bool(np.all(np.asarray(value) == 1.0))
 
 
 def _guarded(name: str, arguments: list[Any], found: list[_Known]) -> _Known:
     """A value kept within rounding of 0 and 1 is itself: a known log needs no such guard."""
     for own, bound in ((0, 1), (1, 0)):
         limit = arguments[bound]
-        if found[own] is _NOTHING or isinstance(limit, jax.core.Tracer):
+        if found[own] is _NOTHING or isinstance(limit, Tracer):
             continue
         kind = jnp.finfo(jnp.asarray(arguments[own]).dtype)
         below = name == "max" and np.all(np.asarray(limit) <= 2.0 * float(kind.tiny))

@@ -1,4 +1,4 @@
-"""What a visitor may choose: a model, pi or a statement about its tail, and a divergence."""
+"""The choices of a visitor: a model, a divergence, and pi or a statement about its tail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,43 +30,44 @@ DIVERGENCES: dict[str, DivergenceName] = {
     "squared Hellinger": "squared_hellinger",
     "Jensen-Shannon": "jensen_shannon",
 }
-# With so many draws that rows times draws stays the same, no move of a slider changes a shape.
+# Rows times noise draws is constant, so that no slider changes the shape of an array.
 ROWS = (8, 16, 32, 64, 128, 256)
 COLUMNS = (1, 2, 5, 10, 20, 50)
 MOST_LAYERS = 8
 
 
 class Parameter(NamedTuple):
-    """A number that a slider sets: its name, its value at first, and where the slider stops."""
+    """A number that a slider sets: its name, its first value, and the steps of the slider."""
 
     name: str
     start: float
     steps: tuple[float, ...]
 
 
-def _log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
-    """Steps of equal ratio, rounded to what one would write; 1 is among them if it is inside."""
+def log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
+    """Steps of equal ratio, rounded to three digits; 1 is one of them if it is inside."""
     raw = np.geomspace(low, high, count)
     return tuple(
         sorted({float(f"{step:.3g}") for step in raw} | ({1.0} if low < 1 < high else set()))
     )
 
 
-def _even_steps(low: float, high: float, step: float) -> tuple[float, ...]:
+def even_steps(low: float, high: float, step: float) -> tuple[float, ...]:
+    """Steps of equal size, rounded to six digits."""
     return tuple(float(f"{value:.6g}") for value in np.arange(low, high + step / 2, step))
 
 
-_SCALES = _log_steps(1e-3, 1e2)
-_SHAPES = _even_steps(0.1, 3.0, 0.1)
-NOISES = _log_steps(0.1, 10.0, 41)
-UPPERS = _log_steps(1e-3, 10.0, 49)
-PROBABILITIES = _even_steps(0.01, 0.99, 0.01)
+_SCALES = log_steps(1e-3, 1e2)
+_SHAPES = even_steps(0.1, 3.0, 0.1)
+NOISES = log_steps(0.1, 10.0, 41)
+UPPERS = log_steps(1e-3, 10.0, 49)
+PROBABILITIES = even_steps(0.01, 0.99, 0.01)
 
-# The starts are the paper's (Figure 1).
+# The first values are those of the paper's Figure 1.
 PARAMETERS: dict[Family, tuple[Parameter, ...]] = {
     "LogCauchy": (
-        Parameter("scale", 1.0, _log_steps(0.1, 10.0)),
-        Parameter("loc", 0.0, _even_steps(-10.0, 5.0, 0.25)),
+        Parameter("scale", 1.0, log_steps(0.1, 10.0)),
+        Parameter("loc", 0.0, even_steps(-10.0, 5.0, 0.25)),
     ),
     "HalfCauchy": (Parameter("scale", 1.0, _SCALES),),
     "Exponential": (Parameter("mean", 0.5, tuple(sorted({*_SCALES, 0.5}))),),
@@ -75,13 +76,13 @@ PARAMETERS: dict[Family, tuple[Parameter, ...]] = {
         Parameter("scale", 2.0, tuple(sorted({*_SCALES, 2.0}))),
     ),
     "GammaExponential": (
-        Parameter("weight", 0.5, _even_steps(0.05, 0.95, 0.05)),
+        Parameter("weight", 0.5, even_steps(0.05, 0.95, 0.05)),
         Parameter("shape", 0.2, _SHAPES),
         Parameter("scale", 2.0, tuple(sorted({*_SCALES, 2.0}))),
         Parameter("mean", 0.5, tuple(sorted({*_SCALES, 0.5}))),
     ),
 }
-# What a statement about the tail leaves free.
+# The parameters that a statement about the tail does not determine.
 FREE_WITH_TAIL: dict[Family, tuple[str, ...]] = {
     "LogCauchy": ("scale",),
     "HalfCauchy": (),
@@ -100,17 +101,17 @@ class Tail(NamedTuple):
 
 @dataclass(frozen=True)
 class Choices:
-    """All that a picture, a summary and a snippet are made from.
+    """Everything that determines the charts, the summary and the code.
 
     **Arguments**
     - `model`: `linear`, `logistic` or `network`.
-    - `rows`, `columns`: of a standard normal design, when there is no `design`.
+    - `rows`, `columns`: of a standard normal design, if there is no `design`.
     - `noise`: standard deviation of the response, for `linear`.
     - `depth`: layers of a network, 1 to 8.
-    - `design`: a design of the visitor's own, for `linear` and `logistic`.
-    - `family`, `parameters`: pi and its numbers, by name; those left out are the paper's.
-    - `tail`: instead of the number that `from_tail` finds.
-    - `divergence`: of predictions from the reference's.
+    - `design`: of a file, for `linear` and `logistic`.
+    - `family`, `parameters`: pi and its parameters by name; missing ones have the paper's values.
+    - `tail`: a statement about the tail, in place of one parameter.
+    - `divergence`: between predictions and those of the reference.
     - `log_axes`: kappa and tau on logarithmic axes.
     """
 
@@ -139,8 +140,8 @@ class Choices:
             _one_of("columns", self.columns, COLUMNS)
         if self.model == "network" and self.divergence == "jensen_shannon":
             raise ValueError(
-                "divergence = 'jensen_shannon' is not available here for networks, whose layers are "
-                "inverted one by one: it has no closed form for a normal; take KL or squared Hellinger"
+                "divergence = 'jensen_shannon' is not available for networks: it has no closed form for a "
+                "normal distribution; choose KL or squared Hellinger"
             )
         if not 1 <= self.depth <= MOST_LAYERS:
             raise ValueError(f"depth must be 1 to {MOST_LAYERS} layers, got {self.depth}")
@@ -154,7 +155,7 @@ class Choices:
                 )
 
     def value(self, name: str) -> float:
-        """The number chosen for a parameter of pi, or the paper's."""
+        """The chosen value of a parameter of pi, or the paper's."""
         starts = {parameter.name: parameter.start for parameter in PARAMETERS[self.family]}
         return float(self.parameters.get(name, starts[name]))
 

@@ -1,10 +1,11 @@
-"""The NumPyro program of what is on the screen: complete, and the same prior to rounding."""
+"""The NumPyro program of the prior on the screen: complete, and equal to it up to rounding."""
 
 from predcp.explore._choices import Choices
 from predcp.explore._network import DRAWS, POINTS, REACH, WIDTH
-from predcp.explore._pi import expression
+from predcp.explore._pi import prior_code
 from predcp.explore._regression import draw_count
 
+_LONGEST_LIST = 80
 _IMPORTS = """\
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ def likelihood(beta, x):
 
 
 def parameters(tau, xi):
-    return jnp.sqrt(tau) * xi  # beta ~ N(0, tau), non-centred
+    return jnp.sqrt(tau) * xi  # beta ~ N(0, tau): tau is a variance
 
 
 complexity = predcp.PredictiveComplexity(
@@ -33,8 +34,7 @@ complexity = predcp.PredictiveComplexity(
     noise=predcp.normal_noise(jax.random.key(0), {draws}, (x.shape[1],), method="sobol"),
     divergence=predcp.{divergence},
 )
-pi = {pi}
-prior = predcp.ComplexityPrior(pi, complexity)
+{prior}
 
 
 def model(x, y=None):
@@ -52,7 +52,8 @@ _NORMAL_DESIGN = """\
 x = np.random.default_rng(0).standard_normal(({rows}, {columns}))  # your design here
 """
 _FILE_DESIGN = """\
-x = pandas.read_csv({name})[{columns}].to_numpy(float)
+columns = {columns}
+x = pandas.read_csv({name})[columns].to_numpy(float)
 """
 _STANDARDISED = """\
 x = (x - x.mean(0)) / x.std(0)
@@ -61,7 +62,7 @@ _NETWORK = """
 depth, width, draws = {depth}, {width}, {draws}
 x = np.linspace(-{reach}, {reach}, {points})  # your inputs here
 
-# draws of the weights over which the divergence of a layer is averaged
+# weights over which the divergence of a layer is averaged; tau is the variance of a layer
 rng = np.random.default_rng(0)
 first = rng.standard_normal((draws, 2, width))
 output = rng.standard_normal((draws, width, 1)) / width**0.5
@@ -74,8 +75,7 @@ complexity = predcp.DepthComplexity(
     normalize="batch",
     divergence=predcp.{divergence},
 )
-pi = {pi}
-prior = predcp.ComplexityPrior(pi, complexity)
+{prior}
 
 
 def normalized(hidden):
@@ -111,7 +111,7 @@ def code(choices: Choices) -> str:
             reach=REACH,
             points=POINTS,
             divergence=choices.divergence,
-            pi=expression(choices),
+            prior=prior_code(choices),
         )
         return _IMPORTS.format(more="") + body
     logistic = choices.model == "logistic"
@@ -122,7 +122,7 @@ def code(choices: Choices) -> str:
         likelihood=f"dist.{observed}",
         draws=draw_count(rows),
         divergence=choices.divergence,
-        pi=expression(choices),
+        prior=prior_code(choices),
     )
     return _IMPORTS.format(more="" if choices.design is None else "import pandas\n") + body
 
@@ -131,7 +131,10 @@ def _design(choices: Choices) -> str:
     if choices.design is None:
         return _NORMAL_DESIGN.format(rows=choices.rows, columns=choices.columns)
     # Names are the visitor's: written as literals, they cannot become code.
-    columns = "[" + ", ".join(map(_literal, choices.design.columns)) + "]"
+    names = list(map(_literal, choices.design.columns))
+    columns = f"[{', '.join(names)}]"
+    if len(columns) > _LONGEST_LIST:
+        columns = "[\n" + "".join(f"    {name},\n" for name in names) + "]"
     text = _FILE_DESIGN.format(name=_literal(choices.design.name), columns=columns)
     return text + (_STANDARDISED if choices.design.standardised else "")
 

@@ -1,4 +1,4 @@
-"""Every curve of the picture and every number of the summary, from pi and a table, in one program."""
+"""Every curve of the charts and every number of the summary, from pi and a table, in one program."""
 
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -20,20 +20,20 @@ LEVELS = (0.05, 0.5, 0.8, 0.95)
 
 
 class Curves(NamedTuple):
-    """What pi means for one scale.
+    """The curves of one scale.
 
     Densities on logarithmic axes are those of the logarithm, so that areas are probabilities.
 
     **Arguments**
-    - `kappa`, `pi`: of the divergence, pi cut at the supremum.
-    - `tau`, `density`, `horseshoe`: of the scale.
+    - `kappa`, `pi`: of the divergence, with pi truncated at the supremum.
+    - `tau`, `density`, `horseshoe`: of the scale, a variance.
     - `divergence`: D at `tau`.
     - `beta`, `marginal`, `marginal_horseshoe`: of a coefficient, beta > 0.
     - `shrinkage`, `profile`, `profile_horseshoe`: of `1 / (1 + tau)`.
     - `kappa_levels`, `tau_levels`: quantiles at `LEVELS`.
     - `lines_tau`: scales of the functions shown, at fixed quantiles.
     - `supremum`: of D; `dropped`: the mass of pi above it.
-    - `small`: P(tau < 1), half under the horseshoe.
+    - `small`: P(tau < 1), which is 1/2 under the horseshoe.
     """
 
     kappa: Float[Array, " points"]
@@ -57,13 +57,13 @@ class Curves(NamedTuple):
 
 
 def line_quantiles() -> Float[Array, " lines"]:
-    """Where in the prior the functions' scales lie: evenly, so that a few lines show all of it."""
+    """The quantiles of the scales of the functions: evenly spaced, so that a few lines show the prior."""
     return (jnp.arange(_LINES) + 0.5) / _LINES
 
 
 @lru_cache(maxsize=1)
 def line_slopes() -> Float[np.ndarray, " lines"]:
-    """Standard normal slopes for those scales, in an order that has nothing to do with theirs."""
+    """Standard normal slopes for those scales, in random order."""
     quantiles = (np.arange(_LINES) + 0.5) / _LINES
     return np.random.default_rng(3).permutation(np.asarray(ndtri(quantiles)))
 
@@ -72,7 +72,7 @@ def line_slopes() -> Float[np.ndarray, " lines"]:
 def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bool) -> Curves:
     """All curves.
 
-    **Arguments**: pi; the table of D; whether pi is to be cut at the supremum; which axes.
+    **Arguments**: `pi`; `table` of D; `bounded`, whether to truncate pi at the supremum; `log_axes`.
     """
     log_mass = pi.log_cdf_log(table.log_supremum) if bounded else jnp.zeros(())
     mass = jnp.exp(log_mass)
@@ -127,18 +127,18 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
 
 
 def _horseshoe_of_log(log_tau: Array) -> Array:
-    horseshoe = predcp.paper.horseshoe_variance()
-    return jnp.exp(jnp.asarray(horseshoe.log_prob(jnp.exp(log_tau))) + log_tau)
+    # The root of tau is half-Cauchy: p(log tau) = sqrt(tau) / (pi (1 + tau)).
+    return 1.0 / (2.0 * jnp.pi * jnp.cosh(0.5 * log_tau))
 
 
 def _grid(levels: Array, log_axes: bool, log_supremum: Array | None) -> Array:
     """Points of `log kappa` or `log tau`: whole decades, or from 0 to the 80% quantile."""
     if not log_axes:
         upper = levels[2] if log_supremum is None else jnp.minimum(levels[3], log_supremum)
-        # Cubes follow a pole at 0.
+        # Cubes put many points near a pole at 0.
         return upper + 3.0 * jnp.log((jnp.arange(POINTS) + 1.0) / POINTS)
     ten = jnp.log(10.0)
-    # A log-Cauchy's quantiles may be forty decades apart: then the middle ones are shown.
+    # Quantiles of a log-Cauchy may be forty decades apart: show the middle ones.
     low = ten * jnp.floor(jnp.maximum(levels[0], levels[1] - 7.0 * ten) / ten)
     high = ten * jnp.ceil(jnp.minimum(levels[3], levels[1] + 7.0 * ten) / ten)
     if log_supremum is not None:
@@ -147,7 +147,7 @@ def _grid(levels: Array, log_axes: bool, log_supremum: Array | None) -> Array:
 
 
 def _round_up(value: Array) -> Array:
-    """The next of 1, 2, 5, 10, ..., so that an axis rests while a slider moves a little."""
+    """The next of 1, 2, 5, 10, ..., so that an axis does not change with every step of a slider."""
     unit = 10.0 ** jnp.floor(jnp.log10(value))
     steps = unit * jnp.asarray([1.0, 2.0, 5.0, 10.0])
     return jnp.min(jnp.where(steps >= value, steps, jnp.inf))

@@ -1,4 +1,4 @@
-"""A residual network of one input: tables of its first and last layer, and its functions."""
+"""A residual network of one input: tables of its first and last layer, and functions."""
 
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -18,7 +18,7 @@ _LARGEST = 250.0
 
 
 class Weights(NamedTuple):
-    """Of several networks, the first axis: standard normal, over the root of the width inside."""
+    """Standard normal weights of several networks; hidden and output weights are over sqrt(width)."""
 
     inputs: Float[np.ndarray, "count 2 width"]
     hidden: Float[np.ndarray, "count layers width width"]
@@ -26,10 +26,10 @@ class Weights(NamedTuple):
 
 
 class NetworkScene(NamedTuple):
-    """What a pi means for a network.
+    """The tables and functions of a network under a pi.
 
-    **Arguments**: tables of the first and the last layer, those below at their medians; functions
-    of the input, shape (count, points).
+    **Arguments**: `first`, `last`, tables of those layers with the layers below at their medians;
+    `functions` of the input, shape (count, points).
     """
 
     first: Table
@@ -43,7 +43,7 @@ def inputs() -> Float[np.ndarray, " points"]:
 
 @lru_cache(maxsize=4)
 def weights(seed: int, count: int) -> Weights:
-    """Layers are drawn last and one by one: a shallower network has the same first layers."""
+    """Random weights. Layers are drawn last, so that a shallower network has the same first layers."""
     rng = np.random.default_rng(seed)
     first = rng.standard_normal((count, 2, WIDTH))
     output = rng.standard_normal((count, WIDTH, 1)) / WIDTH**0.5
@@ -66,9 +66,9 @@ def network_scene(
 ) -> NetworkScene:
     """Tables and functions for a pi.
 
-    **Arguments**: pi; the number of layers; the divergence.
+    **Arguments**: `pi`; `depth`, the number of layers; `divergence`.
     """
-    # Every depth runs the program of the deepest: a prior on a layer needs only those below it.
+    # Every depth runs the program of the deepest network: a layer depends only on those below it.
     unit = unit_table(False, divergence)
     given = weights(0, DRAWS), weights(1, FUNCTIONS), _quantiles()
     return _scene(pi, depth, unit, *given, divergence)
@@ -106,7 +106,7 @@ def _outputs(
     depth: Array,
     x: Float[Array, " points"],
 ) -> tuple[Float[Array, "count points"], Float[Array, "count layers points"]]:
-    """Outputs of each network at its own scales, and what each layer would add at scale 1."""
+    """Outputs of each network at its own scales, and the contribution of each layer at scale 1."""
     root = jnp.exp(0.5 * jnp.clip(log_tau, -_LARGEST, _LARGEST))
     present = jnp.arange(MOST_LAYERS) < depth
 

@@ -1,4 +1,4 @@
-"""Six charts of one prior: pi, the map, the scale, a coefficient, shrinkage, and functions."""
+"""Six charts of a prior: pi, the map, the scale, a coefficient, shrinkage, and functions."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from predcp import plot
 from predcp.explore._choices import Choices
 from predcp.explore._curves import Curves
 from predcp.explore._network import inputs
-from predcp.explore._svg import GREY, INK, Panel, page
+from predcp.explore._svg import GREY, INK, Panel
 
 _HORSESHOE = {"colour": INK, "label": "horseshoe", "dash": "5 4", "width": 1.6}
 _POINTS = 61
 
 
-def picture(
+def charts(
     choices: Choices, pi: Any, layers: list[tuple[str, Curves]], functions: np.ndarray
-) -> str:
-    """The grid of charts, as SVG.
+) -> list[str]:
+    """The six charts, one SVG each.
 
-    **Arguments**: the choices; pi; names and curves of the scales, the one of most interest last;
-    functions, shape (count, points), on `function_grid`.
+    **Arguments**: `choices`; `pi`; `layers`, names and curves of the scales, the main one last;
+    `functions`, shape (count, points), on `function_grid`.
     """
     colour = plot.colour(pi)
     panels = [
@@ -31,11 +31,11 @@ def picture(
         _shrinkage(colour, layers[-1][1]),
         _functions(choices, colour, functions),
     ]
-    return page(panels)
+    return [panel.render() for panel in panels]
 
 
 def unit(choices: Choices) -> str:
-    """What the divergence is measured in."""
+    """The unit of the divergence."""
     return "" if choices.divergence == "squared_hellinger" else "nats"
 
 
@@ -74,7 +74,7 @@ def _map(choices: Choices, colour: str, layers: list[tuple[str, Curves]]) -> Pan
             else ylim[1],
         )
     panel = Panel(
-        "κ = D(τ): what a scale does to predictions",
+        "κ = D(τ): effect of the scale on predictions",
         "τ (a variance)",
         _kappa_label(choices),
         _ends(tau) if log else (0.0, float(tau[-1])),
@@ -118,7 +118,7 @@ def _marginal(choices: Choices, colour: str, curves: Curves) -> Panel:
     beta = mirrored(curves.beta, -1.0)
     density = mirrored(curves.marginal)
     thing = "weight" if choices.model == "network" else "coefficient"
-    # Half-way up the pole of the quieter of the two, both can be seen.
+    # The lower of the two poles sets the height, so that both curves are visible.
     other = np.asarray(curves.marginal_horseshoe)
     top = min(_top(density), max(4.0 * float(other[len(other) // 12]), 0.2 * _top(density)))
     panel = Panel(
@@ -135,10 +135,10 @@ def _marginal(choices: Choices, colour: str, curves: Curves) -> Panel:
 
 def _shrinkage(colour: str, curves: Curves) -> Panel:
     x, density = np.asarray(curves.shrinkage), np.asarray(curves.profile)
-    # Poles at the ends are cut; a bump between them is shown whole.
+    # Cut the poles at the ends, and show a mode between them.
     top = max(4.0, 1.12 * float(density[(x > 0.05) & (x < 0.95)].max()))
     panel = Panel(
-        "Shrinkage: 1 is the reference, 0 is the data",
+        "Shrinkage: 1 is the reference, 0 the data",
         "shrinkage 1 / (1 + τ)",
         "density",
         (0.0, 1.0),
@@ -150,7 +150,7 @@ def _shrinkage(colour: str, curves: Curves) -> Panel:
 
 
 def function_grid(choices: Choices) -> np.ndarray:
-    """Where functions are drawn."""
+    """The inputs at which functions are drawn."""
     return inputs() if choices.model == "network" else np.linspace(-2.0, 2.0, _POINTS)
 
 
@@ -177,7 +177,7 @@ def _functions(choices: Choices, colour: str, functions: np.ndarray) -> Panel:
 
 
 def _top(density: np.ndarray) -> float:
-    """A height that shows the bulk of a curve and cuts its poles."""
+    """The height of a chart that shows the bulk of a curve and cuts its poles."""
     finite = density[np.isfinite(density)]
     if not finite.size or finite.max() <= 0.0:
         return 1.0
@@ -190,7 +190,7 @@ def _ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def _round(value: float) -> float:
-    """The next of 1, 2, 5, 10, ... above a size."""
+    """The next of 1, 2, 5, 10, ... above a value."""
     value = float(np.clip(value, 1e-3, 1e6))
     base = 10.0 ** np.floor(np.log10(value))
     return next(base * step for step in (1.0, 2.0, 5.0, 10.0) if base * step >= value)

@@ -1,4 +1,4 @@
-"""Linear and logistic regression: the design, and what its predictions are at unit scale."""
+"""Linear and logistic regression: the design, and its linear predictors at unit scale."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,10 +15,10 @@ _PAIRS = 2048
 
 
 class Predictors(NamedTuple):
-    """What a design makes of standard normal coefficients.
+    """Linear predictors of a design with standard normal coefficients.
 
-    **Arguments**: `x xi` of every row and draw; the deviation of the rows along the design's main
-    direction, the unit vector in which they vary most.
+    **Arguments**: `values`, `x xi` of every row and draw; `spread`, the standard deviation of the rows
+    along the direction in which they vary most.
     """
 
     values: Float[np.ndarray, " pairs"]
@@ -26,19 +26,19 @@ class Predictors(NamedTuple):
 
 
 def draw_count(rows: int) -> int:
-    """Draws of the coefficients: a power of two, more of them for few rows."""
+    """The number of noise draws: a power of two, larger for fewer rows."""
     wanted = 2 ** int(np.ceil(np.log2(max(1.0, _PAIRS / rows))))
     return min(_MOST_DRAWS, max(_FEWEST_DRAWS, wanted))
 
 
 def normal_design(rows: int, columns: int) -> Float[np.ndarray, "rows columns"]:
-    """Standard normal features, the same whatever the precision."""
+    """Standard normal features, the same in every precision."""
     return np.random.default_rng(0).standard_normal((rows, columns))
 
 
 @lru_cache(maxsize=32)
 def _draws(columns: int) -> Float[np.ndarray, "draws columns"]:
-    # The first of many Sobol draws are the draws of a smaller count: one program a width.
+    # The first draws of a Sobol sequence do not depend on their number: one program per width.
     drawn = predcp.normal_noise(jax.random.key(0), _MOST_DRAWS, (columns,), method="sobol")
     return np.asarray(drawn, float)
 
@@ -62,7 +62,7 @@ def _predictors_of(x: Float[np.ndarray, "rows columns"]) -> Predictors:
 
 
 def bounded(logistic: bool, divergence: str) -> bool:
-    """Whether the divergence has a supremum: a coin's KL does, a mean's does not."""
+    """Whether the divergence has a supremum, as the KL of a Bernoulli has and that of a normal has not."""
     return divergence in ("squared_hellinger", "jensen_shannon") or (
         logistic and divergence == "kl"
     )

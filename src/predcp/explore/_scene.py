@@ -1,4 +1,4 @@
-"""From choices to what is on the screen: a picture, words and code."""
+"""From choices to what is on the screen: charts, words and code."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +13,7 @@ from predcp.explore._code import code
 from predcp.explore._curves import Curves, curves, line_slopes
 from predcp.explore._network import network_scene
 from predcp.explore._pi import divergence_prior
-from predcp.explore._picture import function_grid, picture
+from predcp.explore._picture import charts, function_grid
 from predcp.explore._regression import Predictors, bounded, predictors
 from predcp.explore._table import Table, mean_table, shifted, unit_table
 from predcp.explore._upload import Design
@@ -22,16 +22,16 @@ from predcp.explore._words import words
 
 @dataclass(frozen=True)
 class Scene:
-    """All that a page shows.
+    """Everything that the page shows.
 
     **Arguments**
-    - `picture`: SVG of the six charts.
+    - `charts`: the six charts, one SVG each.
     - `headline`, `sentences`: the summary.
     - `code`: a NumPyro program.
     - `layers`: names and curves of each scale shown.
     """
 
-    picture: str
+    charts: list[str]
     headline: str
     sentences: list[str]
     code: str
@@ -39,18 +39,21 @@ class Scene:
 
 
 def scene(choices: Choices) -> Scene:
-    """What the chosen prior looks like, says and is written as.
+    """Charts, words and code of the chosen prior.
 
-    **Arguments**: the choices. A choice that makes no prior raises a ValueError in words.
+    **Arguments**: `choices`. A choice that makes no prior raises a ValueError with the reason.
     """
-    pi = divergence_prior(choices)
     divergence: predcp.Divergence = getattr(predcp, choices.divergence)
     if choices.model == "network":
+        pi = divergence_prior(choices, float(unit_table(False, divergence).log_supremum))
         layers, functions = _network(choices, pi, divergence)
     else:
-        layers, functions = _regression(choices, pi, divergence)
+        logistic = choices.model == "logistic"
+        table, spread = _table(choices.design, choices.rows, choices.columns, logistic, divergence)
+        pi = divergence_prior(choices, float(table.log_supremum))
+        layers, functions = _regression(choices, pi, table, spread)
     said = words(choices, pi, layers)
-    drawn = picture(choices, pi, layers, functions)
+    drawn = charts(choices, pi, layers, functions)
     return Scene(drawn, said.headline, said.sentences, code(choices), layers)
 
 
@@ -67,10 +70,9 @@ def _network(
 
 
 def _regression(
-    choices: Choices, pi: predcp.DivergencePrior, divergence: predcp.Divergence
+    choices: Choices, pi: predcp.DivergencePrior, table: Table, spread: float
 ) -> tuple[list[tuple[str, Curves]], np.ndarray]:
     logistic = choices.model == "logistic"
-    table, spread = _table(choices.design, choices.rows, choices.columns, logistic, divergence)
     if not logistic:
         table = shifted(table, jnp.asarray(2.0 * np.log(choices.noise)))
     found = _curves(pi, table, bounded(logistic, choices.divergence), choices.log_axes)
@@ -90,7 +92,7 @@ def _curves(pi: predcp.DivergencePrior, table: Table, cut: bool, log_axes: bool)
 def _table(
     design: Design | None, rows: int, columns: int, logistic: bool, divergence: predcp.Divergence
 ) -> tuple[Table, float]:
-    """The table at unit noise, and the spread of the design; kept, since most moves are of pi."""
+    """The table at unit noise and the spread of the design; cached, because most moves change only pi."""
     model = "logistic" if logistic else "linear"
     at: Predictors = predictors(Choices(model, rows=rows, columns=columns, design=design))
     unit = unit_table(logistic, divergence)

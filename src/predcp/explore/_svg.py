@@ -1,7 +1,6 @@
-"""Line charts as SVG text: drawn in milliseconds, sharp at any size, nothing to load."""
+"""Line charts as SVG text: fast to draw, sharp at any size, with nothing to load."""
 
 import math
-from collections.abc import Sequence
 from html import escape
 from itertools import count
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 INK, GREY, RULE = "#1f2933", "#616e7c", "#e4e7eb"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 14.0, 34.0, 44.0
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STYLE = "width:100%;height:auto;font-family:system-ui,sans-serif;background:white"
 _numbers = count()
 
 
@@ -18,10 +18,10 @@ class Panel:
     """One chart with a title, axes, lines and a legend.
 
     **Arguments**
-    - `title`, `xlabel`, `ylabel`: words.
+    - `title`, `xlabel`, `ylabel`: text.
     - `xlim`, `ylim`: ends of the axes, positive where an axis is logarithmic.
-    - `xlog`, `ylog`: whether it is.
-    - `legend_left`: where a rising curve fills the right.
+    - `xlog`, `ylog`: whether an axis is logarithmic.
+    - `legend_left`: for a rising curve, which fills the right side.
     - `size`: width and height in pixels.
     """
 
@@ -56,9 +56,10 @@ class Panel:
         opacity: float = 1.0,
         fill: bool = False,
     ) -> None:
-        """A curve; points that are not finite are left out.
+        """Add a curve; points that are not finite are left out.
 
-        **Arguments**: the points; colour; words for the legend; dashes; `fill` shades down to the axis.
+        **Arguments**: `x`, `y`, the points; `label`, for the legend; `fill`, whether to shade the area
+        below; the others are attributes of SVG.
         """
         points = self._points(x, y)
         if not points:
@@ -76,18 +77,28 @@ class Panel:
         if label:
             self._legend.append((label, colour, dash))
 
+    def bars(self, edges: Any, heights: Any, colour: str, outline: bool = False) -> None:
+        """Add a histogram: heights between neighbouring edges, filled or as a thin outline."""
+        edges, heights = np.asarray(edges, float), np.asarray(heights, float)
+        x = np.repeat(edges, 2)
+        y = np.concatenate([[self.ylim[0]], np.repeat(heights, 2), [self.ylim[0]]])
+        points = self._points(x, y)
+        shape = (
+            f'fill="none" stroke="{colour}" stroke-width="1.2" stroke-dasharray="3 2"'
+            if outline
+            else f'fill="{colour}" fill-opacity="0.65" stroke="{colour}" stroke-width="0.6"'
+        )
+        self._marks.append(f'<polygon points="{points}" {shape}/>')
+
     def rule(self, x: float | None = None, y: float | None = None, colour: str = GREY) -> None:
-        """A thin dashed line across the chart, at one x or one y."""
+        """Add a thin dashed line across the chart, at one x or one y."""
         if x is not None:
             self.line([x, x], self.ylim, colour, dash="3 3", width=1.0)
         if y is not None:
             self.line(self.xlim, [y, y], colour, dash="3 3", width=1.0)
 
-    def render(self, left: float = 0.0, top: float = 0.0) -> str:
-        """The chart as an SVG group.
-
-        **Arguments**: where its corner is.
-        """
+    def render(self) -> str:
+        """The chart as an SVG of its own, which scales to the width that the page gives it."""
         name = f"predcp-clip-{next(_numbers)}"
         right, bottom = self.width - _RIGHT, self.height - _BOTTOM
         middle = (_LEFT + right) / 2
@@ -96,9 +107,10 @@ class Panel:
             f'height="{bottom - _TOP + 3}"/></clipPath>'
         )
         parts = [
-            f'<g transform="translate({left} {top})" role="img" aria-label="{escape(self.title)}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {self.height:g}" '
+            f'style="{_STYLE}" role="img" aria-label="{escape(self.title)}">',
             clip,
-            f'<text x="{_LEFT}" y="17" fill="{INK}" font-size="13" font-weight="600">'
+            f'<text x="18" y="17" fill="{INK}" font-size="13" font-weight="600">'
             f"{escape(self.title)}</text>",
             *self._axis_marks(),
             f'<g clip-path="url(#{name})">{"".join(self._marks)}</g>',
@@ -108,7 +120,7 @@ class Panel:
             f'<text transform="translate(12 {(_TOP + bottom) / 2}) rotate(-90)" '
             f'text-anchor="middle" fill="{GREY}" font-size="11.5">{escape(self.ylabel)}</text>',
             *self._legend_marks(right),
-            "</g>",
+            "</svg>",
         ]
         return "".join(parts)
 
@@ -161,34 +173,15 @@ class Panel:
 
     def _down(self, y: np.ndarray) -> np.ndarray:
         share = _share(y, self.ylim, self.ylog)
-        # A pole far above the chart would be a number too long for a browser.
+        # A pole far above the chart would give numbers that are too large for a browser.
         share = np.clip(share, -3.0, 4.0)
         return self.height - _BOTTOM - share * (self.height - _TOP - _BOTTOM)
 
 
-def page(panels: Sequence[Panel], columns: int = 3, gap: float = 14.0) -> str:
-    """Charts in a grid, as one SVG that scales to the width it is given.
-
-    **Arguments**: the charts, row by row; how many a row; the space between.
-    """
-    width, height = panels[0].width, panels[0].height
-    rows = math.ceil(len(panels) / columns)
-    body = [
-        panel.render((width + gap) * (index % columns), (height + gap) * (index // columns))
-        for index, panel in enumerate(panels)
-    ]
-    total = f"0 0 {columns * (width + gap) - gap:g} {rows * (height + gap) - gap:g}"
-    style = "width:100%;height:auto;font-family:system-ui,sans-serif;background:white"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{total}" style="{style}">'
-        f"{''.join(body)}</svg>"
-    )
-
-
 def ticks(limits: tuple[float, float], log: bool, most: int = 5) -> list[float]:
-    """Round numbers inside the limits, a handful.
+    """A few round numbers inside the limits.
 
-    **Arguments**: the ends; whether the axis is logarithmic; how many at most.
+    **Arguments**: `limits`; `log`, whether the axis is logarithmic; `most`, about how many.
     """
     low, high = limits
     if log:
@@ -203,7 +196,7 @@ def ticks(limits: tuple[float, float], log: bool, most: int = 5) -> list[float]:
 
 
 def label(value: float, log: bool) -> str:
-    """A tick's number: powers of ten where there are many zeros."""
+    """The text of a tick: a power of ten if there are many zeros."""
     if value == 0.0:
         return "0"
     power = math.log10(abs(value))
@@ -223,7 +216,7 @@ def _share(values: np.ndarray, limits: tuple[float, float], log: bool) -> np.nda
 
 
 def _widened(limits: tuple[float, float], log: bool) -> tuple[float, float]:
-    """The limits, or something around them where they are one point."""
+    """The limits, or an interval around them if they are equal."""
     low, high = float(limits[0]), float(limits[1])
     if high > low:
         return low, high

@@ -1,4 +1,4 @@
-"""A divergence map tabulated once, so that a new pi costs no forward pass of the model."""
+"""A divergence map as a table, so that a new pi needs no forward pass of the model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ import predcp
 
 NODES = 320
 _UNIT_NODES = 2048
-# In units of log tau around the scale that a small one would need for one nat.
+# In units of log tau, around the scale at which the leading term of D is one nat.
 _BELOW, _ABOVE = 30.0, 60.0
 _FLAT = -80.0
 
@@ -43,7 +43,7 @@ def _root(tau: Array, xi: Array) -> Array:
 def unit_table(logistic: bool, divergence: predcp.Divergence) -> Table:
     """The table of `tau -> D(p(y | sqrt(tau)), p(y | 0))`: one observation, at one standard deviation.
 
-    **Arguments**: Bernoulli with a logit, or normal with a mean; the divergence.
+    **Arguments**: `logistic`, for a Bernoulli with a logit, else a normal with a mean; `divergence`.
     """
     likelihood = _bernoulli if logistic else _normal
     unit = predcp.PredictiveComplexity(
@@ -56,7 +56,7 @@ def unit_table(logistic: bool, divergence: predcp.Divergence) -> Table:
 def mean_table(unit: Table, predictors: Float[Array, " pairs"]) -> Table:
     """The table of the mean divergence over predictors `sqrt(tau) eta`, from that of a single one.
 
-    **Arguments**: the table of one observation; `eta`, of every pair of a row and a draw.
+    **Arguments**: `unit`, the table of one observation; `predictors`, eta of every row and draw.
     """
     moving = predictors != 0.0
     log_square = 2.0 * jnp.log(jnp.where(moving, jnp.abs(predictors), 1.0))
@@ -76,12 +76,12 @@ def mean_table(unit: Table, predictors: Float[Array, " pairs"]) -> Table:
 def _tabulated(
     evaluate: Callable[[Array], tuple[Array, Array]], log_supremum: Array, nodes: int
 ) -> Table:
-    """The table of a map that is linear in tau for small tau, as that of a variance is."""
+    """The table of a map of a variance, which is linear in tau for small tau."""
     probe = jnp.full((1,), -_BELOW)
     one_nat = probe[0] - evaluate(probe)[0][0]
     log_tau = one_nat + jnp.linspace(-_BELOW, _ABOVE, nodes)
     log_kappa, log_elasticity = evaluate(log_tau)
-    # A saturated map has elasticity 0, and between two of its nodes infinity less infinity.
+    # A saturated map has elasticity 0; its log would make infinity minus infinity between two nodes.
     return Table(log_tau, log_kappa, jnp.maximum(log_elasticity, _FLAT), log_supremum)
 
 
@@ -93,7 +93,7 @@ def shifted(table: Table, log_factor: Array) -> Table:
 def value_and_elasticity(
     table: Table, log_tau: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Between the nodes: `log D` by cubics with the known slopes; beyond them its power law."""
+    """`log D` and its log elasticity: cubics between the nodes, a power law beyond them."""
     first, width = table.log_tau[0], table.log_tau[1] - table.log_tau[0]
     inside = jnp.clip(log_tau, first, table.log_tau[-1])
     position = (inside - first) / width
@@ -104,7 +104,7 @@ def value_and_elasticity(
     rise = high - low
     bend_low, bend_high = slope[left] - rise, rise - slope[left + 1]
     log_kappa = low + t * rise + t * (1.0 - t) * ((1.0 - t) * bend_low + t * bend_high)
-    # Cubics again, their slopes from the nodes around (beyond the ends: from the ends).
+    # Cubics with slopes from the neighbouring nodes.
     known, end = table.log_elasticity, table.log_elasticity.shape[0] - 1
     before, below = known[jnp.maximum(left - 1, 0)], known[left]
     above, after = known[left + 1], known[jnp.minimum(left + 2, end)]
@@ -116,12 +116,12 @@ def value_and_elasticity(
 
 
 def inverse(table: Table, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The `log tau` at which the map is `kappa`: the nodes around it, then Newton's method."""
+    """The `log tau` at which the map is `kappa`: interpolation between nodes, then Newton's method."""
     below = (log_kappa - table.log_kappa[0]) / jnp.exp(table.log_elasticity[0])
     slope = jnp.exp(table.log_elasticity[-1])
     above = (log_kappa - table.log_kappa[-1]) / jnp.maximum(slope, jnp.finfo(slope.dtype).tiny)
     log_tau = jnp.interp(log_kappa, table.log_kappa, table.log_tau)
-    # A saturated map has no power law to follow upwards.
+    # A saturated map has no power law above the table.
     follow = jnp.isinf(table.log_supremum)
     log_tau = log_tau + jnp.minimum(below, 0.0) + jnp.where(follow, jnp.maximum(above, 0.0), 0.0)
     width = table.log_tau[1] - table.log_tau[0]
@@ -129,7 +129,7 @@ def inverse(table: Table, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]
     def step(_: int, current: Array) -> Array:
         value, log_elasticity = value_and_elasticity(table, current)
         move = (log_kappa - value) * jnp.exp(-log_elasticity)
-        # Flat to rounding, a step says nothing.
+        # Where the map is flat to rounding, take no step.
         move = jnp.where(jnp.isfinite(move), move, 0.0)
         return current + jnp.clip(move, -width, width)
 

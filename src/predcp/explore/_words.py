@@ -17,7 +17,7 @@ _STATED = 0.1
 
 
 class Words(NamedTuple):
-    """A headline and the sentences under it."""
+    """A headline and the sentences below it."""
 
     headline: str
     sentences: list[str]
@@ -28,7 +28,7 @@ def words(
 ) -> Words:
     """The summary of a prior.
 
-    **Arguments**: the choices, pi, and names and curves of the scales.
+    **Arguments**: `choices`; `pi`; `layers`, names and curves of the scales.
     """
     name, curves = layers[-1]
     low, median, _, high = (float(level) for level in curves.kappa_levels)
@@ -50,14 +50,14 @@ def words(
     ]
     if np.isfinite(curves.supremum):
         sentences.append(
-            f"No scale can move them by more than {amount(choices, float(curves.supremum))}: π is cut "
-            f"there, which takes off {percent(float(curves.dropped))} of its mass."
+            f"No scale can move them by more than {amount(choices, float(curves.supremum))}: π is "
+            f"truncated there, which removes {percent(float(curves.dropped))} of its mass."
         )
     return Words(headline, sentences)
 
 
 def beyond(pi: predcp.DivergencePrior, curves: Curves, upper: float) -> float:
-    """P(kappa > upper) under pi cut at the supremum."""
+    """P(kappa > upper) under pi truncated at the supremum."""
 
     def survival(value: float) -> float:
         return float(jnp.exp(pi.log_survival_log(jnp.log(jnp.asarray(value)))))
@@ -69,7 +69,7 @@ def beyond(pi: predcp.DivergencePrior, curves: Curves, upper: float) -> float:
 
 
 def number(value: float) -> str:
-    """Two digits, and powers of ten only where they are needed."""
+    """Two significant digits, with a power of ten for very small and very large numbers."""
     if value == 0.0 or not np.isfinite(value):
         return "0" if value == 0.0 else "infinity"
     if 1e-3 <= abs(value) < 1e4:
@@ -80,7 +80,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability as a percentage that never rounds to nothing or to all."""
+    """A probability as a percentage that never rounds to 0% or 100%."""
     if share < 0.001:
         return "less than 0.1%" if share > 0.0 else "0%"
     if 0.999 < share < 1.0:
@@ -89,7 +89,7 @@ def percent(share: float) -> str:
 
 
 def amount(choices: Choices, kappa: float) -> str:
-    """A divergence with what it is measured in."""
+    """A divergence with its unit."""
     if choices.divergence == "squared_hellinger":
         return f"{number(kappa)} (squared Hellinger)"
     return f"{number(kappa)} nats"
@@ -100,26 +100,20 @@ def _tail(choices: Choices, pi: predcp.DivergencePrior, curves: Curves) -> str:
         share = percent(beyond(pi, curves, _STATED))
         stated = amount(choices, _STATED).replace(number(_STATED), f"{_STATED:g}")
         return f"The chance that they move by more than {stated} is {share}."
-    asked, upper = choices.tail.probability, choices.tail.upper
-    found = beyond(pi, curves, upper)
-    said = f"You asked for P(κ > {upper:g}) = {asked:g}"
-    if abs(found - asked) < 5e-4:
-        return f"{said}, and that is what it is."
-    if upper >= curves.supremum:
-        return f"{said}, but no scale moves predictions so far: the probability is 0."
-    return f"{said}; once π is cut at the largest possible κ, it is {found:.3g}."
+    found = beyond(pi, curves, choices.tail.upper)
+    return f"P(κ > {choices.tail.upper:g}) is {found:.3g}, as you stated."
 
 
 def _scale(choices: Choices, name: str, curves: Curves) -> str:
     low, median, _, high = (float(level) for level in curves.tau_levels)
     if choices.model == "network":
-        given = "" if name == "layer 1" else ", those below it at their medians,"
+        given = "" if name == "layer 1" else " (given the medians of the layers below)"
         subject = f"The variance τ of the weights of {name}{given}"
     else:
         subject = "The variance τ of the coefficients"
     return (
-        f"{subject} has median {number(median)}; 90% of the mass is between {number(low)} and "
-        f"{number(high)}."
+        f"{subject} has median {number(median)} (a standard deviation of {number(median**0.5)}); 90% of "
+        f"the mass is between {number(low)} and {number(high)}."
     )
 
 
@@ -136,20 +130,23 @@ def _shrinkage(choices: Choices, name: str, curves: Curves) -> str:
 
 
 def _ruler(choices: Choices, kappa: float) -> str:
-    """What so much divergence is for one observation."""
+    """The same divergence as a move of one observation."""
     coin = choices.model == "logistic"
     moves, divergences = ruler(coin, choices.divergence)
     if kappa >= divergences[-1]:
-        return "For a single observation that is about as far as it goes."
+        return "A single prediction cannot move much farther."
     move = float(np.interp(kappa, divergences, moves))
     if coin:
-        return f"As large a move of one fair coin would make it {number(1 / (1 + np.exp(-move)))}."
-    return f"As large a move of one prediction is {number(move)} standard deviations of the noise."
+        probability = 1.0 / (1.0 + np.exp(-move))
+        return f"For one prediction, that turns a probability of 0.5 into {number(probability)}."
+    return (
+        f"For one prediction, that is a shift by {number(move)} standard deviations of the noise."
+    )
 
 
 @lru_cache(maxsize=16)
 def ruler(coin: bool, divergence: str) -> tuple[Any, Any]:
-    """Moves of a logit, or of a mean in units of the noise, and how large each divergence is."""
+    """Moves of a logit, or of a mean in units of the noise, and the divergence of each."""
     moves = np.geomspace(1e-9, 30.0 if coin else 1e9, 2001)
     measure: predcp.Divergence = getattr(predcp, divergence)
     if coin:

@@ -1,4 +1,4 @@
-"""The page of the explorer, a marimo notebook: widgets on the left, `predcp.explore.scene` on the right."""
+"""The explorer as a marimo notebook: controls on the left, `predcp.explore.scene` on the right."""
 
 import marimo  # pyright: ignore[reportMissingImports]
 
@@ -17,13 +17,13 @@ def _():
 @app.cell
 def _(explore, mo):
     def slider(label, steps, value):
-        # One width for all names: the sliders begin in one line.
+        # Names have one width, so that the sliders line up.
         name = f'<span style="display:inline-block;width:5rem">{label}</span>'
         return mo.ui.slider(steps=steps, value=value, label=name, show_value=True)
 
     model = mo.ui.dropdown(list(explore.MODELS), value="linear regression")
     source = mo.ui.radio(
-        ["standard normal features", "a CSV of mine"], value="standard normal features"
+        ["standard normal features", "a CSV file"], value="standard normal features"
     )
     rows = slider("rows", explore.ROWS, 32)
     columns = slider("columns", explore.COLUMNS, 10)
@@ -90,17 +90,52 @@ def _(explore, family, mo, slider, stated):
 
 
 @app.cell
-def _(explore, mo, upload):
-    table, upload_error = None, ""
+def _(mo):
+    # The last file that could be read and the last scene: a refused choice leaves both as they were.
+    get_table, set_table = mo.state(None)
+    last_scene = {"scene": None}
+    return get_table, last_scene, set_table
+
+
+@app.cell
+def _(explore, set_table, upload):
+    refused = ""
     if upload.value:
         try:
-            table = explore.parse(upload.value[0].name, upload.value[0].contents)
+            _table = explore.parse(upload.value[0].name, upload.value[0].contents)
+            explore.features(_table, explore.guess_outcome(_table))
+            set_table(_table)
         except explore.UploadError as error:
-            upload_error = str(error)
-    used = mo.ui.multiselect(
-        table.columns if table else [], value=table.columns if table else [], label="columns used"
+            refused = str(error)
+    return (refused,)
+
+
+@app.cell
+def _(explore, get_table, mo):
+    table = get_table()
+    _names = explore.labels(table.columns) if table else {}
+    _guess = explore.guess_outcome(table) if table else None
+    _none = "none: all columns are features"
+    outcome = mo.ui.dropdown(
+        {_none: None, **_names},
+        value=next((label for label, name in _names.items() if name == _guess), _none),
+        full_width=True,
     )
-    return table, upload_error, used
+    return outcome, table
+
+
+@app.cell
+def _(explore, mo, outcome, table):
+    left_out, _chosen, _names = {}, [], {}
+    if table:
+        _chosen, left_out = explore.features(table, outcome.value)
+        _names = explore.labels([name for name in table.columns if name != outcome.value])
+    used = mo.ui.multiselect(
+        _names,
+        value=[label for label, name in _names.items() if name in _chosen],
+        full_width=True,
+    )
+    return left_out, used
 
 
 @app.cell
@@ -110,11 +145,14 @@ def _(
     divergence,
     explore,
     family,
+    left_out,
     log_axes,
     mo,
     model,
     noise,
+    outcome,
     parameters,
+    refused,
     rows,
     source,
     standardise,
@@ -124,29 +162,44 @@ def _(
     upload,
     used,
 ):
+    def _note(words):
+        return mo.Html(explore.note(words))
+
+    def _file():
+        yield upload
+        if refused:
+            yield mo.Html(explore.refusal(refused))
+        if table:
+            yield _note(f"{table.name}: {len(table.frame):,} rows. Outcome (not in the design):")
+            yield outcome
+            yield _note("Columns used:")
+            yield used
+            if left_out:
+                _first = [f"'{name}' {reason}" for name, reason in list(left_out.items())[:3]]
+                _more = f"; and {len(left_out) - 3} more" if len(left_out) > 3 else ""
+                yield _note(f"Left out: {'; '.join(_first)}{_more}.")
+            yield standardise
+
     _kind = explore.MODELS[model.value]
     if _kind == "network":
         _model = [model, depth]
     else:
-        _own = source.value == "a CSV of mine"
-        _design = [upload, *([used, standardise] if table else [])] if _own else [rows, columns]
-        _model = [model, source, *_design, *([noise] if _kind == "linear" else [])]
-    _says = [mo.Html(explore.note("P(κ > u) = p, with"))] if tail.elements else []
+        _own = source.value == "a CSV file"
+        _model = [model, source, *(_file() if _own else [rows, columns])]
+        _model += [noise] if _kind == "linear" else []
     mo.sidebar(
         mo.vstack(
             [
                 mo.Html(explore.title("predcp explore")),
-                mo.Html(
-                    explore.note("Say how far predictions may move; see the prior that says it.")
-                ),
+                _note("State how far predictions may move, and see the prior that follows."),
                 mo.Html(explore.group("1. The model")),
                 *_model,
-                mo.Html(explore.group("2. How far from the reference")),
+                mo.Html(explore.group("2. Distance κ from the reference")),
                 divergence,
-                mo.Html(explore.group("3. How likely is how far: π")),
+                mo.Html(explore.group("3. Prior π on the distance")),
                 family,
                 stated,
-                *_says,
+                *([_note("P(κ > u) = p, with")] if tail.elements else []),
                 *tail.elements.values(),
                 *parameters.elements.values(),
                 mo.Html(explore.group("View")),
@@ -154,7 +207,7 @@ def _(
             ],
             gap=0.6,
         ),
-        footer=mo.Html(explore.note("Runs on this machine; nothing is sent anywhere.")),
+        footer=_note("Runs on this machine; nothing is sent anywhere."),
         width="330px",
     )
     return
@@ -167,56 +220,49 @@ def _(
     divergence,
     explore,
     family,
+    last_scene,
     log_axes,
     model,
     noise,
     parameters,
+    refused,
     rows,
     source,
     standardise,
     table,
     tail,
-    upload_error,
     used,
 ):
-    def _chosen():
-        kind = explore.MODELS[model.value]
-        design = None
-        if kind != "network" and source.value == "a CSV of mine":
-            if upload_error:
-                raise explore.UploadError(upload_error)
-            if table is None:
-                return None
-            design = explore.design(table, used.value, standardise.value)
-        return explore.Choices(
-            model=kind,
-            rows=rows.value,
-            columns=columns.value,
-            noise=noise.value,
-            depth=depth.value,
-            design=design,
-            family=explore.FAMILIES[family.value],
-            parameters=parameters.value,
-            tail=explore.Tail(**tail.value) if tail.value else None,
-            divergence=explore.DIVERGENCES[divergence.value],
-            log_axes=log_axes.value,
-        )
-
-    scene, problem = None, ""
+    _kind = explore.MODELS[model.value]
+    _own = _kind != "network" and source.value == "a CSV file"
+    problem = refused if _own else ""
+    waiting = _own and table is None
     try:
-        _choices = _chosen()
-        if _choices is None:
-            problem = "Choose a CSV file on the left: its columns become the design."
-        else:
-            scene = explore.scene(_choices)
+        if not waiting:
+            _choices = explore.Choices(
+                model=_kind,
+                rows=rows.value,
+                columns=columns.value,
+                noise=noise.value,
+                depth=depth.value,
+                design=explore.design(table, used.value, standardise.value) if _own else None,
+                family=explore.FAMILIES[family.value],
+                parameters=parameters.value,
+                tail=explore.Tail(**tail.value) if tail.value else None,
+                divergence=explore.DIVERGENCES[divergence.value],
+                log_axes=log_axes.value,
+            )
+            last_scene["scene"] = explore.scene(_choices)
     except (ValueError, FloatingPointError) as error:
         problem = str(error)
-    return problem, scene
+    scene = last_scene["scene"]
+    return problem, scene, waiting
 
 
 @app.cell
-def _(explore, mo, problem, scene):
-    mo.Html(explore.page(scene) if scene else explore.error(problem))
+def _(explore, mo, problem, scene, waiting):
+    _hint = "Choose a CSV file: its columns become the design." if waiting and not problem else ""
+    mo.Html(explore.page(scene, problem, _hint))
     return
 
 
@@ -225,7 +271,7 @@ def _(explore, mo, scene):
     (
         mo.vstack(
             [
-                mo.Html(explore.group("The same in NumPyro")),
+                mo.Html(explore.group("The same prior in NumPyro")),
                 mo.md(f"```python\n{scene.code}```"),
                 mo.hstack(
                     [mo.download(scene.code.encode(), "prior.py", label="Download prior.py")],

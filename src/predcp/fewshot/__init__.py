@@ -2,18 +2,39 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.checkpoint import CheckpointError
 from predcp.fewshot._adapt import adapted
-from predcp.fewshot._checkpoint import CheckpointError
-from predcp.fewshot._complexity import ModuleKappa, module_draws, module_kappa
+from predcp.fewshot._complexity import ChainComplexity, module_noise
 from predcp.fewshot._episodes import Pool
-from predcp.fewshot._evaluate import Difference, Evaluation, evaluate, paired_difference
+from predcp.fewshot._evaluate import (
+    Difference,
+    Evaluation,
+    evaluate,
+    paired_difference,
+    standard_error,
+)
 from predcp.fewshot._fit import Fit, Paused, fit_runs
-from predcp.fewshot._networks import ConvNet, DenseNet, Network, paper_network
+from predcp.fewshot._module_priors import (
+    HYPERPRIORS,
+    FlatModules,
+    MAMLModules,
+    ModuleScalePrior,
+    PredCPModules,
+    ShrinkageModules,
+    as_module_prior,
+)
+from predcp.fewshot._networks import (
+    ConvNet,
+    DenseNet,
+    Network,
+    network_from_config,
+    paper_network,
+)
 from predcp.fewshot._objective import Meta
-from predcp.fewshot._priors import HYPERPRIORS, ScalePrior, as_scale_prior
 from predcp.fewshot._report import ModuleReport, module_report
+from predcp.fewshot._runs import Run
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import Run, Trainer
+from predcp.fewshot._train import Trainer
 
 if TYPE_CHECKING:
     from predcp.fewshot._classifier import AdaptedClassifier, FewShotClassifier
@@ -21,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "HYPERPRIORS",
     "AdaptedClassifier",
+    "ChainComplexity",
     "CheckpointError",
     "ConvNet",
     "DenseNet",
@@ -28,25 +50,29 @@ __all__ = [
     "Evaluation",
     "FewShotClassifier",
     "Fit",
+    "FlatModules",
+    "MAMLModules",
     "Meta",
-    "ModuleKappa",
     "ModuleReport",
+    "ModuleScalePrior",
     "Network",
     "Paused",
     "Pool",
+    "PredCPModules",
     "Run",
-    "ScalePrior",
     "Settings",
+    "ShrinkageModules",
     "Trainer",
     "adapted",
-    "as_scale_prior",
+    "as_module_prior",
     "evaluate",
     "fit_runs",
-    "module_draws",
-    "module_kappa",
+    "module_noise",
     "module_report",
+    "network_from_config",
     "paired_difference",
     "paper_network",
+    "standard_error",
 ]
 
 

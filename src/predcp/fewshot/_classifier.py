@@ -1,9 +1,9 @@
-"""A classifier that learns how to learn: fit on many classes, adapt to a few examples of new ones."""
+"""A few-shot classifier: fit on many classes, adapt to a few examples of new ones."""
 
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,20 +11,24 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import ImageClasses
 from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluations
 from predcp.fewshot._fit import Fit, fit_runs
+from predcp.fewshot._module_priors import (
+    ModuleScalePrior,
+    as_module_prior,
+    module_prior_from_config,
+)
 from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
 from predcp.fewshot._objective import Meta
-from predcp.fewshot._priors import ScalePrior, as_scale_prior
-from predcp.fewshot._progress import shown
 from predcp.fewshot._report import ModuleReport, module_report
+from predcp.fewshot._runs import Run
 from predcp.fewshot._scores import score_tasks
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import Run
 
 _KIND = "fewshot-classifier"
 
@@ -37,18 +41,18 @@ class FewShotClassifier(BaseEstimator):
     images) normalises the queries of one call together: ask for them together.
 
     **Arguments**
-    - `prior`: a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`, or a
-        `ScalePrior`.
+    - `prior`: `PredCPModules(pi, beta)`, `ShrinkageModules(pi, beta)`, `FlatModules()` or `MAMLModules()`;
+        or a name such as `predcp-log-cauchy-1e-1`, `shrinkage-gem-1e-2`, `flat`, `maml`.
     - `network`: a `ConvNet` or `DenseNet`; None for a small one that fits the examples.
     - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
-        `inner_rate`, `outer_rate`, `draws`, `validate_every`, `validation_tasks`, `patience`: see
+        `inner_rate`, `outer_rate`, `noise_draws`, `validate_every`, `validation_tasks`, `patience`: see
         `Settings`.
-    - `checkpoint`: a file from which an interrupted fit goes on.
-    - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
-        (done, total, accuracy).
+    - `checkpoint`: a file from which an interrupted fit resumes.
+    - `random_state`: a seed; the same seed gives the same result.
+    - `progress`: None, True for a bar, or a function of (done, total, accuracy).
 
     After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
-    `validation_accuracy_`, `iteration_`, and `module_report()`.
+    `validation_accuracy_`, `iteration_`, and `summary()`.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class FewShotClassifier(BaseEstimator):
         inner_steps_test: int = 10,
         inner_rate: float = 0.01,
         outer_rate: float = 1e-3,
-        draws: int = 1,
+        noise_draws: int = 1,
         validate_every: int = 100,
         validation_tasks: int = 100,
         patience: int | None = None,
@@ -84,7 +88,7 @@ class FewShotClassifier(BaseEstimator):
         self.inner_steps_test = inner_steps_test
         self.inner_rate = inner_rate
         self.outer_rate = outer_rate
-        self.draws = draws
+        self.noise_draws = noise_draws
         self.validate_every = validate_every
         self.validation_tasks = validation_tasks
         self.patience = patience
@@ -92,7 +96,7 @@ class FewShotClassifier(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None) -> "FewShotClassifier":
         """Learn from tasks of the classes in `y`.
 
         **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
@@ -108,9 +112,11 @@ class FewShotClassifier(BaseEstimator):
         unroll = jax.default_backend() != "cpu"
         settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
         network = self.network or default_network(train.example_shape, self.ways)
-        run = Run(as_scale_prior(self.prior), int(self.random_state))
-        with shown(self.progress, "tasks") as told:
-            fit = fit_runs(network, settings, [run], train, held, self.checkpoint, told=told)
+        run = Run(as_module_prior(self.prior), int(self.random_state))
+        with progress_bar(self.progress, "tasks", _accuracy_words) as report:
+            fit = fit_runs(
+                network, settings, [run], train, held, self.checkpoint, report_progress=report
+            )
         self._fit: Fit | None = fit
         self._keep(
             network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
@@ -121,7 +127,7 @@ class FewShotClassifier(BaseEstimator):
         return self
 
     def _keep(
-        self, network: Network, settings: Settings, prior: ScalePrior, train: Pool, meta: Meta
+        self, network: Network, settings: Settings, prior: ModuleScalePrior, train: Pool, meta: Meta
     ) -> None:
         self.network_, self.settings_, self.meta_ = network, settings, meta
         self.decay_ = float(prior.kind != "maml")
@@ -138,7 +144,7 @@ class FewShotClassifier(BaseEstimator):
         x, labels = self._standardised(X, "X"), np.asarray(y)
         if labels.shape != (len(x),):
             raise ValueError(
-                f"y must have shape ({len(x)},), one label an example, got {labels.shape}"
+                f"y must have shape ({len(x)},), one label per example, got {labels.shape}"
             )
         classes, numbers = np.unique(labels, return_inverse=True)
         if not 2 <= len(classes) <= self.settings_.ways:
@@ -160,7 +166,7 @@ class FewShotClassifier(BaseEstimator):
         return self._adapted_task().predict(X)
 
     def evaluate(self, X: Any, y: Any = None, tasks: int = 1000) -> Evaluation:
-        """How tasks of new classes go: accuracy with standard error, log-likelihood, calibration."""
+        """Scores on tasks of new classes: accuracy with standard error, log likelihood, calibration."""
         self._check_fitted()
         pool = Pool.of(*_examples(X, y), self.mean_, self.deviation_, name="X")
         settings = self.settings_
@@ -171,8 +177,8 @@ class FewShotClassifier(BaseEstimator):
         found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
         return evaluations(found)[0]
 
-    def module_report(self) -> ModuleReport:
-        """Scale and kappa of every module over training; print it, or `.plot()` it."""
+    def summary(self) -> ModuleReport:
+        """Scale and kappa of every module: a table (`print` it) and a picture (`.plot()`)."""
         self._check_fitted()
         return self.report_
 
@@ -192,7 +198,7 @@ class FewShotClassifier(BaseEstimator):
         config = {
             "network": self.network_.to_config(),
             "settings": self.settings_.to_config(),
-            "prior": as_scale_prior(self.prior).name,
+            "prior": as_module_prior(self.prior).to_config(),
             "decay": self.decay_,
             "example_shape": list(self.example_shape_),
             "iteration": self.iteration_,
@@ -211,7 +217,10 @@ class FewShotClassifier(BaseEstimator):
         arrays, config = saved.arrays, saved.config
         network = network_from_config(config["network"])
         settings = Settings(**config["settings"])
-        model = cls(network=network, prior=config["prior"], random_state=config["random_state"])
+        # A named prior stays a name, as the user gave it.
+        prior = config["prior"]
+        prior = prior if isinstance(prior, str) else module_prior_from_config(prior)
+        model = cls(network=network, prior=prior, random_state=config["random_state"])
         for name in Settings.names():
             if hasattr(model, name):
                 setattr(model, name, getattr(settings, name))
@@ -330,7 +339,7 @@ def _examples(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(X, ImageClasses):
         return X.images, X.labels
     if y is None:
-        raise ValueError("y must be given: one class label an example of X")
+        raise ValueError("y must be given: one class label per example of X")
     return X, y
 
 
@@ -349,3 +358,8 @@ def _nested(arrays: Mapping[str, np.ndarray], prefix: str) -> Modules:
             module, _, own = name.removeprefix(prefix).partition("/")
             modules.setdefault(module, {})[own] = jnp.asarray(leaf)
     return modules
+
+
+def _accuracy_words(accuracy: np.ndarray) -> str:
+    """The best validation accuracy of all runs, for a progress bar."""
+    return f"accuracy {100.0 * float(np.max(accuracy)):.1f}%"

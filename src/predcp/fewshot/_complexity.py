@@ -1,14 +1,13 @@
-"""kappa of every module in one pass: `ModularComplexity` for a chain of modules, made to be fast.
+"""kappa of every module of a network in one pass: a fast form of `predcp.ModularComplexity`.
 
-The map is the core's, module by module; the tests hold the two against each other. What differs is
-the work: hidden states below a module are those of phi and are computed once; all modules travel
-through the rest of the network side by side, with their velocities, in one product with phi's weights;
-and the weights' own displacement costs one product with the noise.
+The tests hold the two maps against each other, module by module. They differ in the work: hidden
+states below a module are those of phi and are computed once; all modules pass through the rest of
+the network side by side, with their velocities, in one product with phi's weights; and the
+displacement of the weights costs one product with the noise.
 """
 
 import math
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,22 +15,144 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Key
 
 from predcp._divergences import Member, kl, log_mean_and_elasticity
+from predcp._maps import Complexity
+from predcp._numerics.inverse import Evaluate, invert
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp.fewshot._convolution import rounding
 from predcp.fewshot._networks import Modules, Network
 
-# Where a module is all noise, in units of its weights: what the supremum is read off.
+# A standard deviation in units of the weights at which a module is nothing but noise.
 _FAR = 1e6
 
 
-class ModuleKappa(NamedTuple):
-    """`log kappa` and `log (d log kappa / d log tau)` of every module; `log_supremum` if asked for."""
+class ChainComplexity(Complexity):
+    """Divergence of predictions with one module at `N(phi_m, tau_m I)` from those at phi.
 
-    log_kappa: Float[Array, " modules"]
-    log_elasticity: Float[Array, " modules"]
-    log_supremum: Float[Array, " modules"] | None
+    `kappa_m = mean_s mean_n KL[p(y_n | phi + sqrt(tau_m) xi_s in m) || p(y_n | phi)]` (appendix D).
+    A batch of independent maps, one per module in the order of `network.module_names`, all
+    evaluated in one pass. `tau_m` is a **variance**.
+
+    **Arguments**
+    - `network`: a chain of modules that ends in class scores.
+    - `theta`: phi; `shared`: the affine part of the normalisation.
+    - `x`: prepared inputs, (N, ...), normalised together.
+    - `noise`: standard normal noise of the structure of phi, each leaf with a leading axis of draws.
+    """
+
+    unit = "variance"
+    bounded = True
+
+    def __init__(
+        self,
+        network: Network,
+        theta: Modules,
+        shared: Modules,
+        x: Float[Array, "n ..."],
+        noise: Modules,
+    ):
+        self.network = network
+        self.theta, self.shared = theta, shared
+        self.x, self.noise = x, noise
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return (len(self.network.module_names),)
+
+    def _value_and_elasticity(self, log_tau):
+        evaluate = extrapolated(
+            partial(self._evaluate, self.network.module_names), floating_range(log_tau.dtype)
+        )
+        log_tau = jnp.broadcast_to(log_tau, self.forward_shape(log_tau.shape))
+        if log_tau.ndim == 1:
+            return evaluate(log_tau)
+        found = jax.lax.map(evaluate, log_tau.reshape(-1, log_tau.shape[-1]))
+        return jax.tree.map(lambda leaf: leaf.reshape(log_tau.shape), found)
+
+    def _supremum_at(self, log_tau):
+        bound = self._log_supremum(log_tau.dtype)
+        return jnp.broadcast_to(bound, self.forward_shape(log_tau.shape))
+
+    def log_inverse_of(self, inputs, log_kappa):
+        first = jax.tree.leaves(inputs)[0]
+        bounds = self._log_supremum(first.dtype)
+        shape = self.forward_shape(first.shape)
+        targets = jnp.broadcast_to(log_kappa(inputs, jnp.broadcast_to(bounds, shape)), shape)
+        roots = []
+        for place, name in enumerate(self.network.module_names):
+            own = targets[..., place].reshape(-1)
+            evaluate = self._module(name, targets.dtype)
+            roots.append(invert(evaluate, own, jnp.zeros_like(own), bounds[place]))
+        return jnp.stack(roots, axis=-1).reshape(shape)
+
+    def _module(self, name: str, dtype: jnp.dtype) -> Evaluate:
+        """The map of one module's scale."""
+
+        def evaluate(log_tau):
+            log_kappa, log_elasticity = self._evaluate((name,), log_tau[None])
+            return log_kappa[0], log_elasticity[0]
+
+        return extrapolated(evaluate, floating_range(dtype))
+
+    def _evaluate(
+        self, names: tuple[str, ...], log_tau: Float[Array, " moved"]
+    ) -> tuple[Float[Array, " moved"], Float[Array, " moved"]]:
+        """`log kappa` and log elasticity of the named modules, each moved by itself."""
+        logits, speed = self._moved(names, jnp.exp(0.5 * log_tau))
+        reference = logits[0]
+        difference, speed = self._by_module(names, logits[1:] - reference, speed)
+        # Predictions move as sigma near phi, so twice their speed in log tau is the step itself: exact
+        # to first order, and with all its digits where the difference of two passes has lost them.
+        linear = 2.0 * speed
+        size = jnp.maximum(
+            jnp.abs(linear).max((1, 2, 3), keepdims=True),
+            jnp.abs(difference).max((1, 2, 3), keepdims=True),
+        )
+        relative = math.sqrt(rounding(self.network.precision, logits.dtype))
+        shift = jnp.where(size < relative * jnp.abs(reference).max(), linear, difference)
+        return _divergence(reference, shift, speed)
+
+    def _log_supremum(self, dtype: jnp.dtype) -> Float[Array, " modules"]:
+        """Limit of each `log kappa` as its scale grows."""
+        names = self.network.module_names
+        logits, _ = self._moved(names, jnp.full(len(names), _FAR, dtype))
+        (gap,) = self._by_module(names, logits[1:] - logits[0])
+        return _divergence(logits[0], gap, gap)[0]
+
+    def _by_module(self, names: tuple[str, ...], *rows: Array) -> list[Float[Array, "m s n ways"]]:
+        """Rows of modules and draws with an axis for each."""
+        draws = jax.tree.leaves(self.noise)[0].shape[0]
+        return [each.reshape(len(names), draws, *each.shape[1:]) for each in rows]
+
+    def _moved(
+        self, names: tuple[str, ...], sigma: Float[Array, " moved"]
+    ) -> tuple[Float[Array, "copies n ways"], Float[Array, "rows n ways"]]:
+        """Logits at phi, then with each named module moved by each draw; d / d log tau of the latter."""
+        network = self.network
+        scales = dict(zip(names, sigma))
+        h = self.x[None]
+        velocity = h[:0]
+        for name in network.module_names:
+            own = self.theta[name]
+            copies = h.shape[0]
+            both = jnp.concatenate([h, velocity])
+            features = network.features(name, both.reshape(-1, *both.shape[2:]))
+            features = features.reshape(*both.shape[:2], *features.shape[1:])
+            product = network.product(name, own["weight"], features)
+            z, carried = product[:copies] + own["bias"].astype(product.dtype), product[copies:]
+            speed = jnp.concatenate([jnp.zeros_like(z[:1]), carried])
+            if name in scales:
+                # phi's product is known; the displacement's is linear in sigma, half of it per log tau.
+                displaced = partial(_displacement, network, name, features[0])
+                step = jax.vmap(displaced)(self.noise[name]) * scales[name].astype(product.dtype)
+                z = jnp.concatenate([z, z[:1] + step])
+                speed = jnp.concatenate([speed, 0.5 * step])
+            passed = jax.vmap(partial(network.outgoing, name, self.shared.get(name, {})))
+            h, along = jax.jvp(passed, (z,), (speed,))
+            velocity = along[1:]
+        return h.astype(sigma.dtype), velocity.astype(sigma.dtype)
 
 
-def module_draws(key: Key[Array, ""], theta: Modules, draws: int) -> Modules:
+def module_noise(key: Key[Array, ""], theta: Modules, draws: int) -> Modules:
     """Standard normal noise for every module, each leaf with a leading axis of draws."""
     leaves, structure = jax.tree.flatten(theta)
     sizes = [leaf.size for leaf in leaves]
@@ -43,80 +164,6 @@ def module_draws(key: Key[Array, ""], theta: Modules, draws: int) -> Modules:
     return jax.tree.unflatten(structure, noise)
 
 
-def module_kappa(
-    network: Network,
-    theta: Modules,
-    shared: Modules,
-    log_sigma: Float[Array, " modules"],
-    x: Float[Array, "n ..."],
-    draws: Modules,
-    supremum: bool = False,
-) -> ModuleKappa:
-    """Expected divergence of predictions with one module at `N(phi_m, tau_m I)` from those at phi.
-
-    `kappa_m = mean_s mean_n KL[p(y_n | phi + sigma_m xi_s in m) || p(y_n | phi)]` (appendix D).
-
-    **Arguments**
-    - `theta`: phi. `x`: prepared inputs of all tasks, normalised together.
-    - `draws`: standard normal noise, of the structure of phi with a leading axis.
-    - `supremum`: also the limit of each kappa as its scale grows.
-    """
-    count = jax.tree.leaves(draws)[0].shape[0]
-
-    moved, speed = _staged(network, theta, shared, jnp.exp(log_sigma), x, draws)
-    shape = (len(network.module_names), count, *moved.shape[1:])
-    reference = moved[0]
-    difference = (moved[1:] - reference).reshape(shape)
-    speed = speed.reshape(shape)
-    # Predictions move as sigma near phi, so twice their speed in log tau is the step itself: exact
-    # to first order, and with all its digits where the difference of two passes has lost them.
-    linear = 2.0 * speed
-    size = jnp.maximum(
-        jnp.abs(linear).max((1, 2, 3), keepdims=True),
-        jnp.abs(difference).max((1, 2, 3), keepdims=True),
-    )
-    threshold = math.sqrt(rounding(network.precision, moved.dtype)) * jnp.abs(reference).max()
-    shift = jnp.where(size < threshold, linear, difference)
-    log_kappa, log_elasticity = _divergence(reference, shift, speed)
-    log_supremum = None
-    if supremum:
-        far = jnp.full_like(log_sigma, _FAR)
-        ends, _ = _staged(network, theta, shared, far, x, draws)
-        gap = (ends[1:] - ends[0]).reshape(shape)
-        log_supremum = _divergence(reference, gap, gap)[0]
-    return ModuleKappa(log_kappa, log_elasticity, log_supremum)
-
-
-def _staged(
-    network: Network,
-    theta: Modules,
-    shared: Modules,
-    sigma: Float[Array, " modules"],
-    x: Array,
-    draws: Modules,
-) -> tuple[Float[Array, "copies n ways"], Float[Array, "moved n ways"]]:
-    """Logits at phi, then with each module moved in turn by each draw; and d / d log tau of the latter."""
-    h = x[None]
-    velocity = h[:0]
-    for name, own_sigma in zip(network.module_names, sigma):
-        own, noise = theta[name], draws[name]
-        copies = h.shape[0]
-        both = jnp.concatenate([h, velocity])
-        features = network.features(name, both.reshape(-1, *both.shape[2:]))
-        features = features.reshape(*both.shape[:2], *features.shape[1:])
-        product = network.product(name, own["weight"], features)
-        still, carried = product[:copies] + own["bias"].astype(product.dtype), product[copies:]
-        # phi's product is known; the displacement's is linear in sigma, half of it per log tau.
-        displaced = partial(_displacement, network, name, features[0])
-        step = jax.vmap(displaced)(noise) * own_sigma.astype(product.dtype)
-        z = jnp.concatenate([still, still[:1] + step])
-        speed = jnp.concatenate([jnp.zeros_like(still[:1]), carried, 0.5 * step])
-        passed = jax.vmap(partial(network.outgoing, name, shared.get(name, {})))
-        h, along = jax.jvp(passed, (z,), (speed,))
-        velocity = along[1:]
-    return h.astype(sigma.dtype), velocity.astype(sigma.dtype)
-
-
 def _displacement(
     network: Network, name: str, features: Float[Array, "n ... k"], noise: dict[str, Array]
 ) -> Float[Array, "n ... o"]:
@@ -125,8 +172,12 @@ def _displacement(
     return product + noise["bias"].astype(product.dtype)
 
 
-def _divergence(reference: Array, shift: Array, speed: Array) -> tuple[Array, Array]:
-    """Log of the mean divergence and of its elasticity, one a module."""
+def _divergence(
+    reference: Float[Array, "n ways"],
+    shift: Float[Array, "m s n ways"],
+    speed: Float[Array, "m s n ways"],
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Log of the mean divergence and of its elasticity, for each module."""
     start = {"logits": reference}
     member = Member(dist.Categorical, start, reference.shape[:-1], 1)
 

@@ -1,4 +1,4 @@
-"""Train runs to the end, with looks at validation tasks, checkpoints and progress."""
+"""Train runs to the end, with validation, checkpoints and progress."""
 
 import math
 import os
@@ -10,30 +10,32 @@ from typing import Any
 import jax
 import numpy as np
 
+from predcp._support.checkpoint import Checkpoint, digest
 from predcp._support.paused import Paused
-from predcp.fewshot._checkpoint import Checkpoints, History, digest
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta
+from predcp.fewshot._runs import Run
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import Run, State, Trainer
+from predcp.fewshot._train import State, Trainer
 
 # Seconds between checkpoints: a long fit loses at most so much.
 _CHECKPOINT_SECONDS = 60.0
-# Told the iterations done, their total, and the accuracy of every run on validation tasks.
-Told = Callable[[int, int, np.ndarray], None]
+History = dict[str, list[Any]]
+# Called with the iterations done, their total, and every run's accuracy on validation tasks.
+ReportProgress = Callable[[int, int, np.ndarray], None]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What training gave, for every run.
+    """Result of training, for every run.
 
     **Arguments**
     - `best`: the parameters kept, with a leading axis of runs; `iteration` when they were seen and
         `validation_accuracy` how they did (a fraction; NaN without validation classes).
-    - `history`: `iteration` `(looks,)`; `sigma` and `kappa` `(looks, runs, modules)`; `loss`, `accuracy`,
-        `validation_accuracy`, `validation_log_likelihood` `(looks, runs)`.
-    - `iterations` done and `seconds` spent in training here, compilation and looks left out.
+    - `history`: one row per validation: `iteration` `(rows,)`; `sigma` and `kappa` `(rows, runs, modules)`;
+        `loss`, `accuracy`, `validation_accuracy`, `validation_log_likelihood` `(rows, runs)`.
+    - `iterations` done and `seconds` spent in training here, without compilation and validation.
     """
 
     trainer: Trainer
@@ -58,26 +60,27 @@ def fit_runs(
     validation: Pool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     devices: Sequence[Any] | None = None,
-    told: Told | None = None,
+    report_progress: ReportProgress | None = None,
     seconds: float | None = None,
 ) -> Fit:
     """Train runs side by side in one program.
 
     A run's result does not depend on its company but for rounding. Interrupted with a checkpoint,
-    the same call goes on to the same bits.
+    the same call resumes and gives the same bits.
 
-    **Arguments**: as `Trainer`'s; `checkpoint`, a file; `told`, see `Told`; `seconds`, after which to stop
-    with `Paused`.
+    **Arguments**: as `Trainer`'s; `checkpoint`, a file; `report_progress`, see `ReportProgress`; `seconds`,
+    after which to stop with `Paused`.
     """
     trainer = Trainer(network, settings, runs, train, validation, devices)
     state, history, finished = trainer.start(), _empty_history(), False
     saved = None
     if checkpoint is not None:
-        saved = Checkpoints(checkpoint, identity(trainer))
+        saved = Checkpoint(checkpoint, identity(trainer))
         found = saved.load(state)
         if found is not None:
-            state, history, finished = found
-            state = trainer.placed(state)
+            state = trainer.placed(found[0])
+            finished = bool(found[1]["finished"])
+            history = {name: list(values) for name, values in found[2].items()}
     spent, started, written = 0.0, time.monotonic(), time.monotonic()
     try:
         while not finished:
@@ -92,13 +95,13 @@ def fit_runs(
             record(history, trainer, looked, means | seen)
             state = looked
             finished = _over(settings, state)
-            if told is not None:
+            if report_progress is not None:
                 accuracy = seen.get("validation_accuracy", np.asarray(means["accuracy"]))
-                told(int(state.iteration), settings.iterations, accuracy)
+                report_progress(int(state.iteration), settings.iterations, accuracy)
             late = time.monotonic() - written > _CHECKPOINT_SECONDS
             over = seconds is not None and time.monotonic() - started > seconds
             if saved is not None and (finished or late or over):
-                saved.save(state, history, finished)
+                _save(saved, state, history, finished)
                 written = time.monotonic()
             if over and not finished:
                 raise Paused(
@@ -109,7 +112,7 @@ def fit_runs(
         raise
     except KeyboardInterrupt:
         if saved is not None and int(state.iteration) > 0:
-            saved.save(state, history, False)
+            _save(saved, state, history, False)
         raise
     accuracy = np.asarray(state.best_accuracy, np.float64)
     return Fit(
@@ -123,13 +126,20 @@ def fit_runs(
     )
 
 
+def _save(checkpoint: Checkpoint, state: State, history: History, finished: bool) -> None:
+    # An interrupt may have come between a validation and its state.
+    known = sum(number <= int(state.iteration) for number in history["iteration"])
+    seen = {name: np.asarray(values[:known]) for name, values in history.items()}
+    checkpoint.save(state, {"finished": finished}, seen)
+
+
 def identity(trainer: Trainer) -> dict[str, Any]:
     """What a fit is: everything that decides its result, as plain values."""
     train, validation = trainer.train, trainer.validation
     return {
         "network": trainer.network.to_config(),
         "settings": trainer.settings.to_config(),
-        "runs": [f"{run.prior!r} {run.seed}" for run in trainer.runs],
+        "runs": [f"{run.prior.description} {run.seed}" for run in trainer.runs],
         "train": digest(train.examples, train.members, train.mean, train.deviation),
         "validation": None
         if validation is None
@@ -138,7 +148,7 @@ def identity(trainer: Trainer) -> dict[str, Any]:
 
 
 def record(history: History, trainer: Trainer, state: State, seen: dict[str, Any]) -> None:
-    """Add one look to the history."""
+    """Add one validation to the history."""
     history["iteration"].append(int(state.iteration))
     history["sigma"].append(np.exp(np.asarray(state.meta.log_sigma)))
     history["kappa"].append(np.asarray(trainer.kappa(state.meta)))

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from predcp._divergence_priors import DivergencePrior
+from predcp._prior import ComplexityPrior
 from predcp.fewshot._adapt import adapted, cross_entropy
-from predcp.fewshot._complexity import module_draws, module_kappa
+from predcp.fewshot._chosen_pi import ChosenPrior
+from predcp.fewshot._complexity import ChainComplexity, module_noise
 from predcp.fewshot._networks import Modules, Network
-from predcp.fewshot._priors import Present, RunValues, chosen_log_density, chosen_log_mass
+from predcp.fewshot._runs import Present, RunValues
 from predcp.fewshot._settings import Settings
 
 
@@ -75,7 +77,7 @@ def outer_loss(
 ) -> tuple[Float[Array, ""], tuple[Array, Array]]:
     """Mean cross-entropy of the queries less `beta log p(tau)`; and the former, and accuracy.
 
-    **Arguments**: what is `present` among the runs of this program; `key`, of the draws.
+    **Arguments**: what is `present` among the runs of this program; `key`, of the noise.
     """
     support, query = jax.vmap(lambda task: split_task(task, settings.shots))(x)
     support, query = jax.vmap(network.prepare)(support), jax.vmap(network.prepare)(query)
@@ -104,7 +106,7 @@ def outer_loss(
         total = total - run.shrinkage * shrinkage_log_density(densities, run, meta.log_sigma)
     if "predcp" in present.kinds:
         total = total - run.predcp * predcp_log_density(
-            densities, run, network, settings, meta, inputs, key, present.kept
+            densities, run, network, settings, meta, inputs, key, present.detaches
         )
     return total, (loss, accuracy)
 
@@ -112,8 +114,8 @@ def outer_loss(
 def shrinkage_log_density(
     densities: Sequence[DivergencePrior], run: RunValues, log_sigma: Float[Array, " modules"]
 ) -> Float[Array, ""]:
-    """`sum_m log p(sigma_m)` with pi the density of sigma; of another variable by its jacobian."""
-    each = chosen_log_density(densities, run.pi, log_sigma)
+    """`sum_m log p(sigma_m)` with pi the density of sigma; of another variable by its Jacobian."""
+    each = ChosenPrior(densities, run.pi).log_prob_log(log_sigma)
     return jnp.sum(run.mask * (each - 2.0 * run.jacobian * log_sigma))
 
 
@@ -125,26 +127,24 @@ def predcp_log_density(
     meta: Meta,
     inputs: Float[Array, "n ..."],
     key: Key[Array, ""],
-    kept: bool = True,
+    detaches: bool = True,
 ) -> Float[Array, ""]:
-    """`sum_m log pi(kappa_m) + log |d kappa_m / d tau_m|` (algorithm 3 of the paper).
+    """`sum_m log p(tau_m)`, `p(tau) = pi(kappa) |d kappa / d tau|` (algorithm 3 of the paper).
 
-    **Arguments**: `inputs`, prepared, of all tasks of the iteration; `kept`, whether the run may keep the
-    prior's gradient from phi.
+    **Arguments**: `inputs`, prepared, of all tasks of the iteration; `detaches`, whether any run of the
+    program keeps the prior's gradient from phi.
     """
 
     def gate(leaf: Array) -> Array:
         # Data decide whether the prior's gradient reaches phi, so that runs can share a program.
-        return leaf - run.kept * (leaf - jax.lax.stop_gradient(leaf))
+        return leaf - run.detached * (leaf - jax.lax.stop_gradient(leaf))
 
     theta, shared = meta.theta, meta.shared
-    if kept:
+    if detaches:
         theta, shared = jax.tree.map(gate, (theta, shared))
-    draws = module_draws(key, meta.theta, settings.draws)
-    found = module_kappa(
-        network, theta, shared, meta.log_sigma, inputs, draws, supremum=settings.truncate
-    )
-    each = chosen_log_density(densities, run.pi, found.log_kappa) + found.log_elasticity
-    if found.log_supremum is not None:
-        each = each - chosen_log_mass(densities, run.pi, found.log_supremum)
-    return jnp.sum(run.mask * (each - 2.0 * run.jacobian * meta.log_sigma))
+    noise = module_noise(key, meta.theta, settings.noise_draws)
+    complexity = ChainComplexity(network, theta, shared, inputs, noise)
+    prior = ComplexityPrior(ChosenPrior(densities, run.pi), complexity, settings.truncate)
+    log_tau = 2.0 * meta.log_sigma
+    each = prior.log_scale().log_prob(log_tau)
+    return jnp.sum(run.mask * (each - run.jacobian * log_tau))

@@ -1,4 +1,4 @@
-"""How far each module moved from what tasks share, over training: words and a picture."""
+"""Scale and complexity of each module over training, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from predcp.fewshot._fit import Fit
 from predcp.fewshot._networks import module_sizes
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.figure import Figure
 
 
@@ -19,9 +20,9 @@ class ModuleReport:
     """Scale and complexity of every module over training.
 
     **Arguments**
-    - `modules`: names; `sizes`: how many numbers each holds.
-    - `iteration`: `(looks,)`; `sigma` (a standard deviation) and `kappa` (nats an input, as in
-        appendix D): `(looks, modules)`.
+    - `modules`: names; `sizes`: how many parameters each has.
+    - `iteration`: `(rows,)`, one per validation.
+    - `sigma` (a standard deviation) and `kappa` (nats per input, as in appendix D): `(rows, modules)`.
     - `selected`: the iteration whose parameters are kept.
     """
 
@@ -32,17 +33,32 @@ class ModuleReport:
     kappa: np.ndarray
     selected: int
 
+    @property
+    def _kept_row(self) -> int:
+        """The place of the iteration that is kept among those recorded."""
+        return min(int(np.searchsorted(self.iteration, self.selected)), len(self.iteration) - 1)
+
+    @property
+    def table(self) -> pandas.DataFrame:
+        """One row per module: its size, scale and kappa at the iteration kept, and its first kappa."""
+        import pandas
+
+        columns = {
+            "parameters": list(self.sizes),
+            "sigma": self.sigma[self._kept_row],
+            "kappa": self.kappa[self._kept_row],
+            "first_kappa": self.kappa[0],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index(self.modules, name="module"))
+
     def __str__(self) -> str:
-        look = int(np.searchsorted(self.iteration, self.selected))
-        look = min(look, len(self.iteration) - 1)
-        lines = [f"{'module':10}{'numbers':>9}{'sigma':>10}{'kappa':>10}{'kappa first':>13}"]
-        for index, (name, size) in enumerate(zip(self.modules, self.sizes)):
-            lines.append(
-                f"{name:10}{size:9d}{self.sigma[look, index]:10.3g}{self.kappa[look, index]:10.3g}"
-                f"{self.kappa[0, index]:13.3g}"
-            )
-        lines.append(f"at iteration {int(self.iteration[look])}, the one that is kept")
-        return "\n".join(lines)
+        table = self.table.to_string(float_format=_number)
+        return (
+            f"{table}\n\nat iteration {int(self.iteration[self._kept_row])}, the one that is kept"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table.to_html(float_format=_number)
 
     def plot(self, axes: Any = None) -> Figure:
         """Sigma and kappa of every module against the iteration, on logarithmic scales.
@@ -85,3 +101,7 @@ def module_report(fit: Fit, run: int = 0) -> ModuleReport:
 
 def _first(own: dict[str, Any]) -> dict[str, Any]:
     return {name: leaf[0] for name, leaf in own.items()}
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

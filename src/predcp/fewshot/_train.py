@@ -10,30 +10,23 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, PyTree
 
-from predcp.fewshot._complexity import module_draws, module_kappa
+from predcp.fewshot._complexity import ChainComplexity, module_noise
 from predcp.fewshot._episodes import STREAMS, Pool, task_key
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta, outer_loss
-from predcp.fewshot._priors import Present, ScalePrior, run_values
+from predcp.fewshot._runs import Present, Run, run_values
 from predcp.fewshot._scores import Scores, score_tasks
 from predcp.fewshot._settings import Settings
 
-# Draws of the kappa that is reported: enough for a smooth picture.
+# Draws of the noise for the kappa that is reported: enough for a smooth picture.
 _REPORTED_DRAWS = 8
 
 
-class Run(NamedTuple):
-    """One fit: its prior and its seed."""
-
-    prior: ScalePrior
-    seed: int
-
-
 class State(NamedTuple):
-    """Where training stands; every leaf but `iteration` has a leading axis of runs.
+    """State of training; every leaf but `iteration` has a leading axis of runs.
 
     **Arguments**: `best` are the parameters that did best on validation tasks, `best_accuracy` and
-    `best_iteration` say how well and when, `stale` counts looks since.
+    `best_iteration` say how well and when, `stale` counts validations since.
     """
 
     meta: Meta
@@ -104,7 +97,7 @@ class Trainer:
         )
 
     def start(self) -> State:
-        """Fresh parameters: a seed decides them, whatever the prior."""
+        """Initial parameters: they depend on the seed, not on the prior."""
         return self.placed(
             _start(
                 self.network,
@@ -143,7 +136,7 @@ class Trainer:
         )
 
     def scores(self, meta: Meta, pool: Pool, count: int, stream: str) -> Scores:
-        """How `count` tasks of a pool go, `(runs, tasks)`; `stream` is `validation`, `check` or `test`."""
+        """Scores of tasks of a pool, `(runs, count)`; `stream` is `validation`, `check` or `test`."""
         if self._everywhere is not None:
             pool = jax.device_put(pool, self._everywhere)
         return score_tasks(
@@ -151,7 +144,7 @@ class Trainer:
         )
 
     def selected(self, state: State) -> tuple[State, dict[str, Array]]:
-        """The state after a look at the validation tasks, and what was seen."""
+        """The state after a validation, and its scores."""
         if self.validation is None:
             now = jnp.broadcast_to(state.iteration, state.best_iteration.shape)
             return state._replace(best=state.meta, best_iteration=now), {}
@@ -164,7 +157,7 @@ class Trainer:
         }
 
     def kappa(self, meta: Meta) -> Float[Array, "runs modules"]:
-        """kappa of every module on one fixed batch of tasks, with fixed draws."""
+        """kappa of every module on one fixed batch of tasks, with fixed noise."""
         pool = self.train if self.validation is None else self.validation
         return reported_kappa(self.network, self.settings.program, meta, pool)
 
@@ -217,7 +210,7 @@ def _advance(network, settings, densities, values, seeds, train, state, length, 
         return jax.vmap(lambda key: train.rows(key, settings.ways, each))(keys)
 
     def noise_key(number: Array, seed: Array) -> Array:
-        return task_key(seed, STREAMS["draws"], number)
+        return task_key(seed, STREAMS["noise"], number)
 
     def for_all(function):
         return jax.vmap(lambda number: jax.vmap(partial(function, number))(seeds))(numbers)
@@ -229,7 +222,7 @@ def _advance(network, settings, densities, values, seeds, train, state, length, 
 
     def step(meta, memory, run, rows, key):
         x = train.standardised(rows)
-        (_, told), slope = jax.value_and_grad(outer_loss, has_aux=True)(
+        (_, figures), slope = jax.value_and_grad(outer_loss, has_aux=True)(
             meta, network, settings, densities, present, run, x, key
         )
         slope = slope._replace(log_sigma=slope.log_sigma * run.trainable)
@@ -238,12 +231,12 @@ def _advance(network, settings, densities, values, seeds, train, state, length, 
             shrink = jnp.minimum(1.0, run.clip / jnp.sqrt(square))
             slope = jax.tree.map(lambda leaf: leaf * shrink, slope)
         change, memory = optimiser.update(slope, memory, meta)
-        return optax.apply_updates(meta, change), memory, told
+        return optax.apply_updates(meta, change), memory, figures
 
     def iterate(carry, inputs):
         (meta, memory), (rows, key) = carry, inputs
-        meta, memory, told = jax.vmap(step)(meta, memory, values, rows, key)
-        return (meta, memory), told
+        meta, memory, figures = jax.vmap(step)(meta, memory, values, rows, key)
+        return (meta, memory), figures
 
     (meta, memory), (loss, accuracy) = jax.lax.scan(
         iterate, (state.meta, state.optimiser), (drawn, for_all(noise_key))
@@ -273,16 +266,16 @@ def _selected(state: State, accuracy: Array, patience: int | None) -> State:
 def reported_kappa(
     network: Network, settings: Settings, meta: Meta, pool: Pool
 ) -> Float[Array, "runs modules"]:
-    """kappa of every module of every run on one fixed batch of support sets, with fixed draws."""
-    key_tasks, key_draws = jax.random.split(task_key(settings.task_seed, STREAMS["kappa"], 0))
+    """kappa of every module of every run on one fixed batch of support sets, with fixed noise."""
+    key_tasks, key_noise = jax.random.split(task_key(settings.task_seed, STREAMS["kappa"], 0))
     keys = jax.random.split(key_tasks, settings.meta_batch)
     rows = jax.vmap(lambda key: pool.rows(key, settings.ways, settings.shots))(keys)
     x = pool.standardised(rows)
     inputs = network.prepare(x.reshape(-1, *x.shape[3:]))
 
     def one(meta: Meta) -> Array:
-        draws = module_draws(key_draws, meta.theta, _REPORTED_DRAWS)
-        found = module_kappa(network, meta.theta, meta.shared, meta.log_sigma, inputs, draws)
-        return jnp.exp(found.log_kappa)
+        noise = module_noise(key_noise, meta.theta, _REPORTED_DRAWS)
+        complexity = ChainComplexity(network, meta.theta, meta.shared, inputs, noise)
+        return jnp.exp(complexity.log_value_and_elasticity(2.0 * meta.log_sigma)[0])
 
     return jax.vmap(one)(meta)

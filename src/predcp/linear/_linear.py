@@ -24,14 +24,14 @@ class LinearRegression(RegressorMixin, Regression):
     **Arguments**: as `LogisticRegression`.
 
     After `fit`: `coef_` and `intercept_` (posterior means, in the columns' own units), `draws_`,
-    `convergence_`, `posterior_` and `summary()`.
+    `convergence_`, `posterior_`, `summary()` and `save()`.
     """
 
     def __init__(
         self,
         prior: Any = "predcp",
         *,
-        inference: Any = "nuts",
+        inference: Any = "auto",
         fit_intercept: bool = True,
         random_state: Any = 0,
         progress: Any = None,
@@ -47,15 +47,16 @@ class LinearRegression(RegressorMixin, Regression):
 
         **Arguments**: `sample_weight`, `(N,)`, how often each row counts.
         """
-        X, y, weights = self._validated(X, y, sample_weight, y_numeric=True)
-        column = np.asarray(y, np.float64)[:, None]
-        known = np.ones(len(column)) if weights is None else weights
-        self.target_ = Columns.fit(column, known, self.fit_intercept)
-        if not self.target_.varying.all():
-            raise ValueError(
-                f"y is the same number in all {len(column)} rows, so there is nothing to explain"
-            )
-        self._fit(X, self.target_.transform(column)[:, 0], weights)
+        with self._new_fit():
+            X, y, weights = self._validated(X, y, sample_weight, y_numeric=True)
+            column = np.asarray(y, np.float64)[:, None]
+            known = np.ones(len(column)) if weights is None else weights
+            self.target_ = Columns.fit(column, known, self.fit_intercept)
+            if not self.target_.varying.all():
+                raise ValueError(
+                    f"y is the same number in all {len(column)} rows, so there is nothing to explain"
+                )
+            self._fit(X, self.target_.transform(column)[:, 0], weights)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -93,6 +94,15 @@ class LinearRegression(RegressorMixin, Regression):
 
     def _outputs(self) -> list[str]:
         return [""]
+
+    def _sign_words(self) -> str:
+        return "a positive coefficient: a larger column goes with a larger outcome"
+
+    def _size_words(self, size: float) -> str:
+        return (
+            "probability that one standard deviation of the column changes the outcome by more "
+            f"than {size:g} of its standard deviations, up or down"
+        )
 
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         scale = self.target_.scale[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,13 +15,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from predcp._support.progress import shown
+from predcp._support.progress import progress_bar
+from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
 from predcp.linear._inference import as_inference
 from predcp.linear._priors import as_coefficient_prior
-from predcp.linear._summary import Summary, summary_table
+from predcp.linear._summary import Quantity, Summary, ranked, summary_table
 from predcp.linear._target import Target
 
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 _BLOCK = 2**24
 _NAMED_AT_MOST = 5
 _NEVER_MOVED = "NaN"
+# Kind of a saved file, before the name of the class.
+_KIND = "linear-"
+# What a fit leaves behind beside the attributes that end in an underscore.
+_LEFT_BY_A_FIT = ("_data", "_settings", "_tree", "_saved_names")
 
 
 class Regression(BaseEstimator):
@@ -46,6 +53,8 @@ class Regression(BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     _saved_names: list[str]
+    # Of the fit itself: later changes by `set_params` are for the next one.
+    _settings: dict[str, Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -66,11 +75,33 @@ class Regression(BaseEstimator):
         """Names of the logits, or one empty name."""
         raise NotImplementedError
 
+    def _sign_words(self) -> str:
+        """What a positive coefficient means."""
+        raise NotImplementedError
+
+    def _size_words(self, size: float) -> str:
+        """What a large coefficient means."""
+        raise NotImplementedError
+
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Draws on the scale of the outcomes; the model's own may be standardised."""
         return values
 
     # Fitting.
+
+    @contextlib.contextmanager
+    def _new_fit(self) -> Iterator[None]:
+        """Forget the last fit; where the new one fails, restore it, so that no two are mixed."""
+        before = dict(vars(self))
+        for name in before:
+            if name in _LEFT_BY_A_FIT or (name.endswith("_") and not name.startswith("_")):
+                delattr(self, name)
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _validated(self, x: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, ...]:
         """Dense rows with a positive weight, and their weights (None if all are 1)."""
@@ -100,11 +131,16 @@ class Regression(BaseEstimator):
         if weights is not None:
             data.append(weights.astype(kind))
         self._data = tuple(data)
+        self._settings = {
+            "prior": self.prior,
+            "inference": self.inference,
+            "fit_intercept": bool(self.fit_intercept),
+        }
         inference = as_inference(self.inference, _seed(self.random_state))
-        with shown(self.progress, "fitting") as report:
+        with progress_bar(self.progress, "fitting") as report:
             (draws,) = inference.sample(self._target(), report)
         _require_finite(draws)
-        self._set_draws(draws, type(inference).__name__)
+        self._set_draws(draws, draws.sampler or type(inference).__name__)
         for words in self.convergence_.warnings():
             # At the line that called `fit`.
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
@@ -112,8 +148,8 @@ class Regression(BaseEstimator):
     def _target(self) -> Target:
         options = {
             **self._options(),
-            "prior": as_coefficient_prior(self.prior),
-            "intercept": bool(self.fit_intercept),
+            "prior": as_coefficient_prior(self._settings["prior"]),
+            "intercept": self._settings["fit_intercept"],
         }
         return Target(self._model(), self._data, options, keep=_keep)
 
@@ -173,42 +209,53 @@ class Regression(BaseEstimator):
             self._tree = posterior_tree(self)
         return self._tree
 
-    def summary(self, coefficients: int = 10) -> Summary:
+    def summary(self, coefficients: int = 10, size: float = 0.1) -> Summary:
         """A table of the intercept, the scales and the largest coefficients, and a verdict.
 
-        **Arguments**: `coefficients`, how many are shown, the largest in standard units first.
+        **Arguments**
+        - `coefficients`: how many are shown, by the probability that they are large.
+        - `size`: a coefficient is large if one standard deviation of its column changes the log odds
+          (or the outcome, in its standard deviations) by more than this.
         """
         check_is_fitted(self)
-        units, names = self._original_units(), self._names()
-        outputs = self._outputs()
+        if not (np.isfinite(size) and size > 0.0):
+            raise ValueError(f"size must be a positive number, got {size!r}")
+        units, names, outputs = self._original_units(), self._names(), self._outputs()
         quantities = {}
-        for number, output in enumerate(outputs):
-            label = f"intercept[{output}]" if output else "intercept"
-            intercept = units["intercept"]
-            if self.fit_intercept:
-                quantities[label] = intercept[:, :, number] if output else intercept
-        quantities |= {name: units[name] for name in ("sigma", "tau") if name in units}
-        size = np.abs(_flat(np.asarray(self.draws_.values["beta"])).mean(axis=0))
-        size = size.reshape(-1, len(outputs))
+        if self._settings["fit_intercept"]:
+            for number, output in enumerate(outputs):
+                label = f"intercept[{output}]" if output else "intercept"
+                intercept = units["intercept"]
+                quantities[label] = Quantity(intercept[:, :, number] if output else intercept)
+        for name in ("sigma", "tau"):
+            if name in units:
+                quantities[name] = Quantity(units[name], signed=False)
+        beta = _flat(np.asarray(self.draws_.values["beta"]))
+        order, large = ranked(beta.reshape(len(beta), -1), size)
         columns = np.flatnonzero(self.columns_.varying)
-        for flat in np.argsort(-size, axis=None, kind="stable")[:coefficients]:
-            row, output = np.unravel_index(flat, size.shape)
+        for flat in order[:coefficients]:
+            row, output = divmod(int(flat), len(outputs))
             name = names[columns[row]]
             label = f"{name}[{outputs[output]}]" if outputs[output] else name
             coef = units["coef"][:, :, columns[row]]
-            quantities[label] = coef[:, :, output] if outputs[output] else coef
-        notes = self.convergence_.words()
-        if size.size > coefficients:
-            notes.append(f"the {coefficients} largest of {size.size} coefficients are shown")
+            values = coef[:, :, output] if outputs[output] else coef
+            quantities[label] = Quantity(values, large=float(large[flat]))
+        notes = [self._sign_words(), f"P(large): {self._size_words(size)}"]
+        if large.size > coefficients:
+            notes.append(
+                f"{coefficients} of {large.size} coefficients are shown, those with the largest "
+                "P(large)"
+            )
         constant = [names[column] for column in np.flatnonzero(~self.columns_.varying)]
         if constant:
             more = ", ..." if len(constant) > _NAMED_AT_MOST else ""
             listed = ", ".join(constant[:_NAMED_AT_MOST]) + more
             notes.append(f"{len(constant)} columns never vary and have coefficient 0: {listed}")
         table = summary_table(quantities, self.convergence_.sampled)
-        title = f"{type(self).__name__}, prior {_name(self.prior)}, {_name(self.inference)}"
+        prior, inference = (_name(self._settings[name]) for name in ("prior", "inference"))
+        title = f"{type(self).__name__}, prior {prior}, {inference}"
         warned = tuple(self.convergence_.warnings())
-        return Summary(title, table, tuple(notes), warned)
+        return Summary(title, table, (*notes, *self.convergence_.words()), warned)
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
@@ -219,6 +266,17 @@ class Regression(BaseEstimator):
 
     # Saving.
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file of arrays and JSON."""
+        arrays, values = self.to_state()
+        save_model(path, SavedModel(_KIND + type(self).__name__, arrays, values))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a model that `save` wrote. It predicts the same; it has no `posterior_`."""
+        saved = load_model(path, _KIND + cls.__name__)
+        return cls.from_state(saved.arrays, saved.config)
+
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and plain values from which `from_state` makes a model that predicts the same."""
         check_is_fitted(self)
@@ -226,9 +284,9 @@ class Regression(BaseEstimator):
         arrays = {f"draws.{name}": np.asarray(self.draws_.values[name]) for name in sorted(kept)}
         arrays |= {f"columns.{name}": value for name, value in vars(self.columns_).items()}
         settings = {
-            "prior": _name(self.prior),
-            "inference": _name(self.inference),
-            "fit_intercept": bool(self.fit_intercept),
+            "prior": _name(self._settings["prior"]),
+            "inference": _name(self._settings["inference"]),
+            "fit_intercept": self._settings["fit_intercept"],
         }
         # JSON has no NaN, which stands for chains that never moved.
         convergence = {
@@ -242,6 +300,7 @@ class Regression(BaseEstimator):
     def from_state(cls, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> Any:
         """The inverse of `to_state`."""
         model = cls(**values["settings"])
+        model._settings = dict(values["settings"])
         model.columns_ = Columns(*(arrays[f"columns.{n}"] for n in ("mean", "scale", "varying")))
         model.n_features_in_ = len(model.columns_.scale)
         model._restore(arrays, values)

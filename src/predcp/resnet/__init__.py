@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp.resnet._complexity_priors import ECPLayers, PredCPLayers, as_layer_prior
+from predcp.resnet._layer_maps import ReluLayerComplexity, ReluLayerEvidence
+from predcp.resnet._layer_priors import (
+    FixedLayers,
+    HalfCauchyLayers,
+    HorseshoeLayers,
+    InverseGammaLayers,
+    LayerScalePrior,
+)
 from predcp.resnet._network import Biases, Network, Weights
 from predcp.resnet._objective import Model, Objective
 from predcp.resnet._posterior import Posterior
 from predcp.resnet._presets import Preset, as_preset
-from predcp.resnet._scale_priors import (
-    Evidence,
-    FixedScale,
-    HalfCauchyScale,
-    Horseshoe,
-    InverseGamma,
-    Predictive,
-    ScalePrior,
-    as_scale_prior,
-)
+from predcp.resnet._rows import HalfCauchyRows, InverseGammaRows
 
 if TYPE_CHECKING:
     from predcp.resnet._classifier import ResNetClassifier
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from predcp.resnet._prior_functions import plot_prior_functions, prior_functions
     from predcp.resnet._regressor import ResNetRegressor
     from predcp.resnet._report import LayerReport
-    from predcp.resnet._store_tables import depth_picture, depth_table, layer_table
     from predcp.resnet._training import Data
 
 __all__ = [
     "Biases",
     "Data",
-    "Evidence",
-    "FixedScale",
-    "HalfCauchyScale",
-    "Horseshoe",
-    "InverseGamma",
+    "ECPLayers",
+    "FixedLayers",
+    "HalfCauchyLayers",
+    "HalfCauchyRows",
+    "HorseshoeLayers",
+    "InverseGammaLayers",
+    "InverseGammaRows",
     "LayerReport",
+    "LayerScalePrior",
     "Model",
     "Network",
     "NutsDraws",
     "Objective",
     "Posterior",
-    "Predictive",
+    "PredCPLayers",
     "Preset",
+    "ReluLayerComplexity",
+    "ReluLayerEvidence",
     "ResNetClassifier",
     "ResNetRegressor",
-    "ScalePrior",
     "Weights",
+    "as_layer_prior",
     "as_preset",
-    "as_scale_prior",
-    "depth_picture",
-    "depth_table",
-    "layer_table",
     "network_program",
     "plot_prior_functions",
     "prior_functions",
@@ -64,9 +64,6 @@ _LATE = {
     "NutsDraws": "_nuts",
     "ResNetClassifier": "_classifier",
     "ResNetRegressor": "_regressor",
-    "depth_picture": "_store_tables",
-    "depth_table": "_store_tables",
-    "layer_table": "_store_tables",
     "network_program": "_nuts",
     "plot_prior_functions": "_prior_functions",
     "prior_functions": "_prior_functions",

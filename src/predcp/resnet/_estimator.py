@@ -1,7 +1,8 @@
-"""What the regressor and the classifier share: validation, fitting, prediction, saving."""
+"""Base of the regressor and the classifier: validation, fitting, prediction, saving."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -13,9 +14,11 @@ from jaxtyping import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from predcp._support.progress import shown
+from predcp._divergence_priors import prior_to_config
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
+from predcp.resnet._complexity_priors import as_layer_prior, layer_prior_from_config
 from predcp.resnet._fit import Fitted, Stopping, fit
 from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
@@ -25,7 +28,6 @@ from predcp.resnet._predictive import function_draws, predictor
 from predcp.resnet._presets import as_preset
 from predcp.resnet._report import LayerReport
 from predcp.resnet._rows import row_prior
-from predcp.resnet._scale_priors import as_scale_prior
 from predcp.resnet._training import Data, Optimiser, seed_words
 
 # Rows predicted at once, and the fewest a program is compiled for.
@@ -78,7 +80,7 @@ class ResNet(BaseEstimator):
         raise NotImplementedError
 
     def _outputs(self) -> int:
-        """How many numbers the network puts out."""
+        """Number of outputs of the network."""
         raise NotImplementedError
 
     @property
@@ -88,7 +90,7 @@ class ResNet(BaseEstimator):
     # Fitting.
 
     def _model(self) -> Model:
-        prior = as_scale_prior(self.scale_prior)
+        prior = as_layer_prior(self.scale_prior)
         if self.gradient not in ESTIMATORS:
             raise ValueError(
                 f"gradient must be one of {', '.join(map(repr, ESTIMATORS))}, got {self.gradient!r}"
@@ -127,7 +129,7 @@ class ResNet(BaseEstimator):
         seed = _seed(self.random_state)
         keep, stopping = self._set_aside(x, y, seed)
         data = Data(jnp.asarray(x[keep], jnp.float32), jnp.asarray(y[keep]))
-        with shown(self.progress, "training") as report:
+        with progress_bar(self.progress, "training") as report:
             fitted = fit(
                 model,
                 Optimiser(self.learning_rate),
@@ -145,7 +147,7 @@ class ResNet(BaseEstimator):
 
     def _set_fitted(self, model: Model, fitted: Fitted, x: Any, rows: int) -> None:
         self.model_ = model
-        self.posterior_ = jax.tree.map(np.asarray, fitted.posterior)
+        self.variational_ = jax.tree.map(np.asarray, fitted.posterior)
         self.history_ = fitted.history
         self.n_iter_ = int(fitted.history[-1, 0]) if len(fitted.history) else 0
         key = seed_words(self._seed_, _PREDICTION_STREAM)
@@ -157,7 +159,7 @@ class ResNet(BaseEstimator):
     def _set_aside(
         self, x: np.ndarray, y: np.ndarray, seed: int
     ) -> tuple[np.ndarray, Stopping | None]:
-        """Rows to train on, and those that say when to stop."""
+        """Rows to train on, and rows for early stopping."""
         fraction = float(self.validation_fraction)
         if not 0.0 <= fraction < 1.0:
             raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
@@ -183,10 +185,10 @@ class ResNet(BaseEstimator):
         blocks = []
         for first in range(0, len(scores), _MOST_ROWS):
             block = scores[first : first + _MOST_ROWS]
-            # A few sizes only: one program serves many.
+            # Padded to a few sizes, so that few programs are compiled.
             padded = np.zeros((_padded(len(block)), block.shape[1]), np.float32)
             padded[: len(block)] = block
-            outputs = draws(self.posterior_, padded, key)
+            outputs = draws(self.variational_, padded, key)
             blocks.append(np.asarray(outputs)[:, : len(block)])
         return np.concatenate(blocks, axis=1).astype(np.float64)
 
@@ -194,14 +196,23 @@ class ResNet(BaseEstimator):
         network = self.model_.network
         if not self._flips_:
             return function_draws(network, samples)
-        # The public code's noise is part of what it fits: its draws differ from row to row.
+        # The public code fits with noise that differs from row to row: predict with the same.
         rowwise = predictor(network, samples, many=False)
         return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
-    def layer_report(self) -> LayerReport:
+    def summary(self) -> LayerReport:
         """Which hidden layers are alive: a table (`print` it) and a picture (`.plot()`)."""
         check_is_fitted(self)
-        return LayerReport(self.layers_)
+        return LayerReport(self.layers_, self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        prior = prior_to_config(self.scale_prior)
+        prior = prior if isinstance(prior, str) else json.dumps(prior)
+        log_likelihood = self.history_[-1, 1]
+        return (
+            f"prior of the layer scales: {prior}",
+            f"{self.n_iter_} epochs; expected log likelihood {log_likelihood:.4g} per row at the end",
+        )
 
     # Saving.
 
@@ -224,7 +235,7 @@ class ResNet(BaseEstimator):
             "features.scale": self.features_.scale,
             "history": self.history_,
         }
-        for number, leaf in enumerate(jax.tree.leaves(self.posterior_)):
+        for number, leaf in enumerate(jax.tree.leaves(self.variational_)):
             arrays[f"posterior.{number}"] = np.asarray(leaf)
         arrays |= {f"layers.{name}": values for name, values in self.layers_._asdict().items()}
         settings = {name: getattr(self, name) for name in _SETTINGS}
@@ -232,7 +243,7 @@ class ResNet(BaseEstimator):
             if not isinstance(value, str | int | float | bool | None):
                 settings[name] = None if name == "random_state" else type(value).__name__
         values = {
-            "settings": settings | {"scale_prior": _name(self.scale_prior)},
+            "settings": settings | {"scale_prior": prior_to_config(self.scale_prior)},
             "precision": self.model_.precision,
             "seed": self._seed_,
             "flips": self._flips_,
@@ -243,9 +254,9 @@ class ResNet(BaseEstimator):
     def from_state(cls, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> Any:
         """The inverse of `to_state`."""
         settings = dict(values["settings"])
-        name = settings.pop("scale_prior")
+        prior = layer_prior_from_config(settings.pop("scale_prior"))
         model: Any = cls(**settings)
-        model.scale_prior = name
+        model.scale_prior = prior
         model.features_ = Standardiser(arrays["features.mean"], arrays["features.scale"])
         model.n_features_in_ = len(model.features_.mean)
         model._restore(arrays, values)
@@ -258,13 +269,13 @@ class ResNet(BaseEstimator):
             settings["normalize"],
         )
         # The prior has done its work: predictions need the network and the noise alone.
-        model.model_ = Model(network, (as_scale_prior("fixed"),), None, values["precision"])
+        model.model_ = Model(network, (as_layer_prior("fixed"),), None, values["precision"])
         like = start(jax.random.key(0), network)
         leaves = [
             arrays[f"posterior.{n}"].reshape(leaf.shape)
             for n, leaf in enumerate(jax.tree.leaves(like))
         ]
-        model.posterior_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
+        model.variational_ = jax.tree.unflatten(jax.tree.structure(like), leaves)
         model.layers_ = LayerFigures(
             *(cast("Array", arrays[f"layers.{n}"]) for n in LayerFigures._fields)
         )
@@ -277,7 +288,7 @@ class ResNet(BaseEstimator):
         """What a subclass saved of its own."""
 
     def _noise_precision(self) -> float:
-        posterior = Posterior(*self.posterior_)
+        posterior = Posterior(*self.variational_)
         return float(np.exp(np.asarray(log_precision(self.model_, posterior), np.float64)))
 
 
@@ -300,7 +311,3 @@ def _seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _name(value: Any) -> str:
-    return value if isinstance(value, str) else type(value).__name__

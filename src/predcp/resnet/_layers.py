@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from predcp.resnet._complexity_priors import PredCPLayers
+from predcp.resnet._layer_priors import Comparison
 from predcp.resnet._network import Weights
 from predcp.resnet._objective import (
     Model,
@@ -18,24 +20,23 @@ from predcp.resnet._objective import (
 )
 from predcp.resnet._posterior import Posterior, variance
 from predcp.resnet._predictive import first_hidden
-from predcp.resnet._scale_priors import Predictive, Setting
 
-# A layer whose removal moves the mean prediction by less, in nats a point, is not alive.
+# A layer is alive if its removal moves the mean prediction by more, in nats per point.
 ALIVE = 0.01
-_DRAWS = 32
+_NOISE_DRAWS = 32
 _ROWS = 1024
 
 
 class LayerFigures(NamedTuple):
-    """One number a hidden layer, each (L,).
+    """One number per hidden layer, each (L,).
 
     **Arguments**
-    - `tau`: the scale; unidentified against lambda, so read the next one.
-    - `acting_scale`: mean over the rows of `lambda_i^2 tau`, the variance a weight has a priori.
-    - `kappa`: what the prior at that scale does to predictions, in nats (Equation 11).
+    - `tau`: the scale; not identified apart from lambda, so read `acting_scale`.
+    - `acting_scale`: mean over the rows of `lambda_i^2 tau`, the prior variance of a weight.
+    - `kappa`: divergence that weights drawn at that scale make, in nats (Equation 11).
     - `divergence`: KL of the posterior of the layer's weights from their prior, in nats.
     - `mean_size`: root mean square of the posterior means.
-    - `effect`: divergence of the mean prediction from the one without the layer, nats a point.
+    - `effect`: divergence of the mean prediction from the one without the layer, nats per point.
     """
 
     tau: Float[Array, " layers"]
@@ -79,20 +80,21 @@ def _kappa(
     if network.layers == 0:
         return jnp.zeros(0, jnp.float32)
 
-    def draws() -> Array:
-        shape = (_DRAWS, network.layers, network.width, network.width)
+    def noise() -> Array:
+        shape = (_NOISE_DRAWS, network.layers, network.width, network.width)
         return jax.random.normal(jax.random.wrap_key_data(key), shape, jnp.float32)
 
     precision = None if model.classes else jnp.exp(log_precision(model, posterior))
-    setting = Setting(
+    comparison = Comparison(
         first_hidden(network, posterior, x),
         jnp.exp(network.by_layer(scales.body)),
         posterior.mean.head,
         variance(posterior.spread).head,
         precision,
-        draws,
+        noise,
     )
-    return jnp.exp(Predictive().log_kappa(network, scales.log_tau, setting))
+    complexity = PredCPLayers().complexity(network, comparison)
+    return jnp.exp(complexity.log_value_and_elasticity(scales.log_tau)[0])
 
 
 def _effects(model: Model, posterior: Posterior, x: Array) -> Float[Array, " layers"]:

@@ -1,7 +1,7 @@
 """The posterior of a small network by NUTS, a reference for the variational one."""
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,21 +13,27 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import constrain_fn, initialize_model, potential_energy
 
 from predcp._numerics.chains import rank_normalised_rhat
+from predcp.resnet._layer_priors import Comparison, FixedLayers
 from predcp.resnet._network import Biases, Network, Weights
 from predcp.resnet._objective import Model
-from predcp.resnet._scale_priors import FixedScale, InverseGamma, Setting
+from predcp.resnet._rows import InverseGammaRows
 from predcp.resnet._training import Data
+
+if TYPE_CHECKING:
+    import xarray
 
 _LARGEST = 2000
 
 
 class NutsDraws(NamedTuple):
-    """Draws of everything, chains and draws on one axis.
+    """Draws of everything, chains and draws on one axis, one chain after the other.
 
     **Arguments**
     - `weights`, `biases`: each leaf (M, ...).
     - `log_tau`: (M, L); `log_precision`: (M,).
-    - `rhat`: of the outputs at the training rows, the largest; `divergences`: a fraction.
+    - `rhat`: the largest of the outputs at the training rows; `divergences`: the fraction of divergent
+        transitions.
+    - `chains`: how many chains the M draws come from.
     """
 
     weights: Weights
@@ -36,6 +42,26 @@ class NutsDraws(NamedTuple):
     log_precision: Float[Array, " draws"]
     rhat: float
     divergences: float
+    chains: int = 1
+
+    @property
+    def posterior_(self) -> "xarray.DataTree":
+        """The draws as an ArviZ tree, with `tau` and `precision` on their own scale."""
+        import arviz_base
+
+        values = {
+            "weights_body": self.weights.body,
+            "weights_head": self.weights.head,
+            "hidden_biases": self.biases.hidden,
+            "output_biases": self.biases.output,
+            "tau": np.exp(np.asarray(self.log_tau, np.float64)),
+            "precision": np.exp(np.asarray(self.log_precision, np.float64)),
+        }
+        by_chain = {
+            name: np.asarray(draws).reshape(self.chains, -1, *draws.shape[1:])
+            for name, draws in values.items()
+        }
+        return arviz_base.from_dict({"posterior": by_chain}, dims={"tau": ["layer"]})
 
     def outputs(self, network: Network, x: Any) -> Float[Array, "draws points outputs"]:
         """Of every draw at the rows of `x`."""
@@ -47,11 +73,11 @@ class NutsDraws(NamedTuple):
         return jax.lax.map(one, (self.weights, self.biases), batch_size=64)
 
 
-def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) -> None:
+def network_program(model: Model, data: Data, noise_draws: int = 10, seed: int = 0) -> None:
     """A NumPyro program: weights, row scales and layer scales with their priors, all sampled.
 
     Biases, point estimates in variational inference, have N(0, 1) priors here. The map of a
-    complexity prior has `draws` fixed draws, by `seed`.
+    complexity prior has `noise_draws` fixed draws of the noise, chosen by `seed`.
     """
     network = model.network
     (prior,) = model.priors
@@ -72,21 +98,21 @@ def network_program(model: Model, data: Data, draws: int = 10, seed: int = 0) ->
         _normal("xi_head", (network.width, network.outputs)),
     )
     head = noise.head * jnp.sqrt(head_rows)[:, None]
-    if isinstance(prior, FixedScale):
+    if isinstance(prior, FixedLayers):
         log_tau = jnp.full((network.layers,), math.log(prior.tau), kind)
     else:
         flat = dist.ImproperUniform(dist.constraints.real, (), (network.layers,))
         log_tau = _sampled("log_tau_free", flat)
         first = Weights(noise.body * jnp.sqrt(body_rows)[:, None], head)
-        setting = Setting(
+        comparison = Comparison(
             network.first(first, biases, data.x),
             network.by_layer(body_rows),
             head,
             jnp.zeros_like(head),
             None if model.classes else jnp.exp(precision),
-            lambda: _fixed_draws(network, draws, seed, kind),
+            lambda: _fixed_noise(network, noise_draws, seed, kind),
         )
-        density = prior.log_density(network, log_tau, setting)
+        density = prior.log_density(network, log_tau, comparison)
         numpyro.factor("log_prior_tau", density + jnp.sum(log_tau))
     numpyro.deterministic("log_tau", log_tau)
     scale = jnp.sqrt(body_rows * jnp.exp(network.of_rows(log_tau)))
@@ -122,12 +148,12 @@ def sample_posterior(
     if len(model.priors) != 1:
         raise ValueError(f"model must have one prior, got {len(model.priors)}")
     arguments = model, data
-    # Given a program, NumPyro would start a chain one operation at a time, each compiled by itself.
+    # Given a program, NumPyro would compile the operations that start a chain one by one.
     potential = jax.jit(lambda position: potential_energy(network_program, arguments, {}, position))
     keys = jax.random.split(jax.random.key(seed), chains + 1)
     start, energy = jax.jit(jax.vmap(lambda key: _begun(key, arguments)))(keys[1:])
     if not np.all(np.isfinite(energy)):
-        raise RuntimeError("no chain can start where the density is positive; look at the data")
+        raise RuntimeError("no chain found a start with positive density; check the data")
     sampler = MCMC(
         NUTS(potential_fn=potential, target_accept_prob=0.9),
         num_warmup=warmup,
@@ -151,6 +177,7 @@ def sample_posterior(
         kept["log_precision"],
         max(rhats),
         float(np.mean(sampler.get_extra_fields()["diverging"])),
+        chains,
     )
 
 
@@ -164,7 +191,7 @@ def _row_variances(name: str, rows: int, model: Model) -> Array:
     """`lambda_i^2` with its prior, moved on the log scale; ones without row scales."""
     if model.rows is None:
         return jnp.ones(rows)
-    if isinstance(model.rows, InverseGamma):
+    if isinstance(model.rows, InverseGammaRows):
         family: Any = dist.InverseGamma(model.rows.shape, model.rows.scale)
         return _sampled(f"row_variances_{name}", family.expand([rows]).to_event(1))
     family = dist.HalfCauchy(model.rows.scale)
@@ -179,8 +206,8 @@ def _sampled(name: str, family: Any) -> Array:
     return cast("Array", numpyro.sample(name, family))
 
 
-def _fixed_draws(network: Network, draws: int, seed: int, kind: Any) -> Array:
-    shape = (draws, network.layers, network.width, network.width)
-    # Numbers, not a program: a sampler must not draw them again at every step.
+def _fixed_noise(network: Network, noise_draws: int, seed: int, kind: Any) -> Array:
+    shape = (noise_draws, network.layers, network.width, network.width)
+    # Evaluated now, not traced: a sampler must not draw them again at every step.
     with jax.ensure_compile_time_eval():
         return jax.random.normal(jax.random.key(seed), shape, kind)

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from predcp.resnet._layer_priors import Comparison, InverseGammaLayers, LayerScalePrior
 from predcp.resnet._network import Network
 from predcp.resnet._posterior import Posterior, row_divergence, second_moments, variance
 from predcp.resnet._rows import RowPrior, log_row_variances
-from predcp.resnet._scale_priors import InverseGamma, ScalePrior, Setting
 from predcp.resnet._stochastic import Pass, flipout, local
 
 Estimator = Literal["flipout", "local"]
@@ -62,7 +62,7 @@ class Model:
     """
 
     network: Network
-    priors: tuple[ScalePrior, ...]
+    priors: tuple[LayerScalePrior, ...]
     rows: RowPrior | None
     precision: float | None = 20.0
     classes: bool = False
@@ -112,7 +112,8 @@ def expectation_step(model: Model, posterior: Posterior, objective: Objective) -
     else:
         # The public code never stores tau: its lambda is always that of tau = 1.
         gamma = _chosen(
-            [float(isinstance(prior, InverseGamma)) for prior in model.priors], objective.choice
+            [float(isinstance(prior, InverseGammaLayers)) for prior in model.priors],
+            objective.choice,
         )
         before = carried * (1.0 - objective.updates * gamma)
         body = log_row_variances(moments.body, network.of_rows(before), model.rows)
@@ -193,27 +194,27 @@ def _log_prior(
     if network.layers == 0 or not any(prior.by_gradient for prior in model.priors):
         return zero
 
-    def draws() -> Array:
+    def noise() -> Array:
         if passed.noise is not None:
-            # The step's own noise, fresh every step, is a draw of the prior as well.
+            # The step's own noise is standard normal and fresh: it serves the prior as well.
             return passed.noise
         shape = (1, network.layers, network.width, network.width)
         return jax.random.normal(jax.random.fold_in(key, 1), shape, jnp.float32)
 
-    # With sampled hidden states one sample is enough: there are as many again next step.
+    # The hidden states are samples themselves: one per step is enough.
     points = passed.outputs.shape[1] if network.layers > 1 or model.classes else None
-    setting = Setting(
+    comparison = Comparison(
         passed.hidden[:points],
         jnp.exp(network.by_layer(scales.body)),
         posterior.mean.head,
         variance(posterior.spread).head,
         None if model.classes else jnp.exp(precision),
-        draws,
+        noise,
     )
-    still = lax.stop_gradient(setting._replace(draws=None))  # type: ignore[arg-type]
-    setting = still._replace(draws=draws)
+    still = lax.stop_gradient(comparison._replace(noise=None))  # type: ignore[arg-type]
+    comparison = still._replace(noise=noise)
     densities = [
-        prior.log_density(network, scales.log_tau, setting) if prior.by_gradient else zero
+        prior.log_density(network, scales.log_tau, comparison) if prior.by_gradient else zero
         for prior in model.priors
     ]
     return _chosen(densities, objective.choice)

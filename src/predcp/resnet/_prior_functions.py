@@ -29,7 +29,7 @@ def prior_functions(
     residual: bool = True,
     functions: int = 5,
     width: int = 50,
-    draws: int = 5,
+    noise_draws: int = 5,
     seed: int = 0,
     pi: Any = None,
 ) -> Float[np.ndarray, "functions points"]:
@@ -41,22 +41,23 @@ def prior_functions(
 
     **Arguments**
     - `prior`: `normal` (tau = 1), `horseshoe` (sqrt(tau) ~ C+(0, 1)) or `predcp` with `pi`
-        (log-Cauchy(0, 1)) on the divergence, noise 1, `draws` draws of the weights.
+        (log-Cauchy(0, 1)) on the divergence of normal observations with variance 1.
     - `layers`: hidden layers with a scale; `x`: where, (N,).
+    - `noise_draws`: draws of the weights that the PredCP's map averages over.
     """
     if prior not in PRIORS:
         raise ValueError(f"prior must be one of {', '.join(map(repr, PRIORS))}, got {prior!r}")
     points = np.asarray(x, float)
     if points.ndim != 1 or not points.size or not np.isfinite(points).all():
         raise ValueError(f"x must be finite numbers in one axis, got shape {points.shape}")
-    if layers < 1 or functions < 1 or width < 1 or draws < 1:
-        raise ValueError("layers, functions, width and draws must be at least 1")
+    if layers < 1 or functions < 1 or width < 1 or noise_draws < 1:
+        raise ValueError("layers, functions, width and noise_draws must be at least 1")
     keys = jax.random.split(jax.random.key(seed), functions)
     pi = LogCauchy(scale=1.0) if pi is None else pi
     inputs = jnp.asarray(points)[:, None]
 
     def one(key: Array) -> Array:
-        return _function(prior, layers, inputs, residual, width, draws, pi, key)
+        return _function(prior, layers, inputs, residual, width, noise_draws, pi, key)
 
     return np.asarray(jax.jit(lambda keys: lax.map(one, keys))(keys))
 
@@ -67,7 +68,7 @@ def _function(
     x: Array,
     residual: bool,
     width: int,
-    draws: int,
+    noise_draws: int,
     pi: Any,
     key: Array,
 ) -> Float[Array, " points"]:
@@ -83,7 +84,7 @@ def _function(
     elif prior == "horseshoe":
         log_tau = 2.0 * jnp.log(jnp.abs(jax.random.cauchy(keys[3], (layers,))))
     else:
-        noise = unit * jax.random.normal(keys[4], (draws, layers, width, width))
+        noise = unit * jax.random.normal(keys[4], (noise_draws, layers, width, width))
         complexity = DepthComplexity(first, noise, output, residual=residual, normalize="batch")
         log_tau = ComplexityPrior(pi, complexity).log_scale().sample(keys[3])
     weights = unit * jax.random.normal(keys[5], (layers, width, width))
@@ -107,7 +108,7 @@ def plot_prior_functions(
     seed: int = 0,
     **options: Any,
 ) -> Figure:
-    """A row a depth, a column a prior; the appendix's figure.
+    """Rows: depths; columns: priors. The figure of the appendix.
 
     **Arguments**: as `prior_functions`; `x` from -3 to 3 when None.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +21,21 @@ _ALIVE_COLOUR, _DEAD_COLOUR = "#0072B2", "#BBBBBB"
 class LayerReport:
     """Which hidden layers a network uses.
 
-    **Arguments**: `figures`, one number a layer each; see `LayerFigures`.
+    **Arguments**: `figures`, each with one number per layer, see `LayerFigures`; `notes`, lines below
+    the table.
     """
 
     figures: LayerFigures
+    notes: tuple[str, ...] = ()
 
     @property
     def alive(self) -> np.ndarray:
-        """Whether leaving a layer out changes the mean prediction by over .01 nats a point."""
+        """Whether removing a layer changes the mean prediction by more than .01 nats per point."""
         return np.asarray(self.figures.effect) > ALIVE
 
     @property
     def table(self) -> pandas.DataFrame:
-        """A row a layer."""
+        """One row per layer."""
         import pandas
 
         columns = {name: np.asarray(values) for name, values in self.figures._asdict().items()}
@@ -42,10 +45,12 @@ class LayerReport:
     def __str__(self) -> str:
         count, live = len(self.alive), int(self.alive.sum())
         title = f"{live} of {count} hidden layers above the first are alive"
-        return f"{title}\n\n{self.table.to_string(float_format=lambda value: f'{value:.3g}')}"
+        table = self.table.to_string(float_format=_number)
+        return "\n".join([title, "", table, "", *self.notes]).rstrip()
 
     def _repr_html_(self) -> str:
-        return self.table.to_html(float_format=lambda value: f"{value:.3g}")
+        below = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return self.table.to_html(float_format=_number) + below
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Effect (bars), complexity and acting scale (marks) of every layer, on a log axis.
@@ -60,7 +65,7 @@ class LayerReport:
         layers = np.arange(1, len(self.alive) + 1)
         colours: list[Any] = [_ALIVE_COLOUR if live else _DEAD_COLOUR for live in self.alive]
         floor = 1e-12
-        # A bar of nothing still shows that the layer is there.
+        # A logarithmic axis has no zero: the shortest bar shows that the layer is there.
         ax.bar(layers, np.maximum(self.figures.effect, floor), color=colours, label="effect (nats)")
         ax.plot(
             layers,
@@ -81,3 +86,7 @@ class LayerReport:
         ax.set(yscale="log", xlabel="layer", xticks=layers)
         ax.legend()
         return ax
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"

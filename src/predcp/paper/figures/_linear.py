@@ -30,7 +30,7 @@ def data(points: int) -> Data:
             result[f"marginal x={x:g}/{name}"] = np.concatenate([half[::-1], half])
             if x == 1.0:
                 result[f"ecp/{name}"] = np.exp(prior.log_prob(tau))
-    half = np.asarray(predcp.marginal(predcp.paper.horseshoe_variance(), side))
+    half = np.asarray(predcp.marginal(predcp.paper.horseshoe_variance(), side, "variance"))
     result["marginal/horseshoe"] = np.concatenate([half[::-1], half])
     prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(1.0))
     result["second mode"] = np.array(peak(lambda t: np.exp(prior.log_prob(t)), 1.0, 6.0))

@@ -23,7 +23,7 @@ def data(points: int) -> Data:
     result: Data = {
         "shrinkage": shrinkage,
         "horseshoe": np.asarray(
-            predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), shrinkage)
+            predcp.shrinkage_profile(predcp.paper.horseshoe_variance(), shrinkage, "variance")
         ),
     }
     for name, pi in ((LOG_CAUCHY, predcp.LogCauchy(scale=1.0)), (MIXTURE, mixture(0.5))):

@@ -1,0 +1,274 @@
+"""The same program with the prior of a scale replaced by a complexity prior."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from jaxtyping import Array
+from numpyro import handlers
+
+from predcp._divergence_priors import DivergencePrior, GivenPrior, LogCauchy
+from predcp._divergences import Divergence, kl
+from predcp._prior import ComplexityPrior
+from predcp._support.arrays import concrete
+from predcp.program._complexity import ProgramComplexity, program_map, require_increasing
+from predcp.program._run import Values, run
+from predcp.program._statements import Tail, pi_of
+from predcp.program._structure import ProgramStructure, ScaleStructure
+
+# Draws of the rest over which a statement holds on average.
+_REST_DRAWS = 64
+# Messages that carry no draw: each pass of the program may show them.
+_SHOWN = ("plate", "param", "mutable", "control_flow", "prng_key")
+
+
+def with_complexity(
+    model: Callable[..., Any],
+    priors: Mapping[str, Any],
+    *,
+    rest: str | Mapping[str, Any] = "given",
+    observed: Sequence[str] = (),
+    draws: int = 16,
+    key: Array | None = None,
+    method: str = "sobol",
+    divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
+) -> Callable[..., Any]:
+    """The same program, with complexity priors in place of the priors of some scales.
+
+    The result is an ordinary NumPyro program with the same arguments, for `MCMC`, `SVI`,
+    `Predictive`, `log_density` and the rest. A heavy-tailed pi is sampled as `log_NAME`, and the scale
+    is recorded under its own name.
+
+    Several scales form a proper joint prior: each is compared with the program without it, given
+    the scales before it (in the order of `priors`), with those after it switched off.
+
+    **Arguments**
+    - `model`: a NumPyro program.
+    - `priors`: by name of the scale, a prior on its divergence (`predcp.LogCauchy(scale=1.0)`), or a
+        statement in your own units (`predcp.tail(rate_ratio=2.0, probability=0.05)`).
+    - `rest`: `"given"` conditions on the other latent sites of the same draw, as in the paper;
+        `"prior"` averages over them; a mapping fixes the sites it names and averages over the others.
+    - `observed`: sites to predict although the program has no data for them.
+    - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
+    - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
+    """
+    if not callable(model):
+        raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
+    if not isinstance(priors, Mapping) or not priors:
+        raise ValueError("priors must map names of scales to priors on a divergence or statements")
+    if isinstance(rest, str) and rest not in ("given", "prior"):
+        raise ValueError(f'rest must be "given", "prior" or a mapping of values, got {rest!r}')
+    if not isinstance(draws, int) or draws < 1:
+        raise ValueError(f"draws must be a whole number of at least 1, got {draws!r}")
+    options = {
+        "draws": draws,
+        "key": jax.random.key(0) if key is None else key,
+        "method": method,
+        "divergence": divergence,
+        "per": per,
+        "weights": weights,
+    }
+    swap = _Swap(model, dict(priors), rest, tuple(observed), options)
+
+    @wraps(model)
+    def program(*args: Any, **kwargs: Any) -> Any:
+        return swap(args, kwargs)
+
+    return program
+
+
+class _Scale(NamedTuple):
+    """One scale of the plan: its sites, what must be known before it, what it switches off."""
+
+    sites: ScaleStructure
+    given: tuple[str, ...]
+    off: tuple[str, ...]
+    pis: dict[tuple[int, ...], DivergencePrior]  # by entry of the site; one entry () for one scale
+
+
+class _Swap:
+    """Runs the program in passes: the rest, then each scale and the sites it moves."""
+
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        priors: dict[str, Any],
+        rest: str | Mapping[str, Any],
+        observed: tuple[str, ...],
+        options: dict[str, Any],
+    ):
+        self.model, self.priors, self.rest = model, priors, rest
+        self.observed, self.options = observed, options
+        self._solved: dict[Any, dict[str, Any]] = {}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        structure = ProgramStructure(self.model, args, kwargs)
+        scales = self._scales(structure)
+        later = {
+            name
+            for scale in scales
+            for name in (scale.sites.scale, *scale.sites.moved, *scale.sites.idle)
+        }
+        known: dict[str, Any] = {}
+        first = [
+            name for name in structure.latent if name not in later and name not in self.observed
+        ]
+        conditional = any(scale.given for scale in scales)
+        if conditional:
+            known |= self._show(structure, args, kwargs, first, known)
+        for scale in scales:
+            known[scale.sites.scale] = self._sample(structure, scale, known)
+            if conditional and scale is not scales[-1]:
+                moved = [name for name in scale.sites.moved if name not in known]
+                known |= self._show(structure, args, kwargs, moved, known)
+        with handlers.block(hide=list(known)):
+            return Values(self.model, known)(*args, **kwargs)
+
+    def _show(
+        self,
+        structure: ProgramStructure,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        names: Sequence[str],
+        known: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Run the program for these latent sites alone; they do not depend on what is unknown."""
+        shown = set(names)
+        unknown = {
+            site.name: jnp.ones(site.shape, site.dtype)
+            for site in structure.sites.values()
+            if not site.observed and site.name not in shown and site.name not in known
+        }
+
+        def hidden(message: dict[str, Any]) -> bool:
+            return message["type"] not in _SHOWN and message.get("name") not in shown
+
+        with handlers.block(hide_fn=hidden), handlers.trace() as trace:
+            Values(self.model, {**unknown, **known})(*args, **kwargs)
+        wanted = shown | {name for name, message in trace.items() if message["type"] == "plate"}
+        return {name: trace[name]["value"] for name in wanted if name in trace}
+
+    def _scales(self, structure: ProgramStructure) -> list[_Scale]:
+        names = list(self.priors)
+        plan = []
+        for place, name in enumerate(names):
+            conditional = self.rest == "given"
+            others = names[place + 1 :] if conditional else [n for n in names if n != name]
+            sites = structure.around(name, self.observed, others)
+            dead = structure.downstream(others, self.observed)
+            given = [n for n in sites.rest if n not in others and n not in dead]
+            plan.append((name, sites, tuple(given) if conditional else (), tuple(others)))
+        pis = self._pis(structure, plan)
+        return [_Scale(sites, given, others, pis[name]) for name, sites, given, others in plan]
+
+    def _pis(self, structure: ProgramStructure, plan: list[Any]) -> dict[str, Any]:
+        """By scale and entry, the pi that was given or that a statement asks for."""
+        entries = {name: list(np.ndindex(structure.sites[name].shape)) for name in self.priors}
+        if not any(isinstance(prior, Tail) for prior in self.priors.values()):
+            return {
+                name: dict.fromkeys(entries[name], pi_of(prior, _no_map, {}))
+                for name, prior in self.priors.items()
+            }
+        arrays, shape = structure.arguments
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(arrays)):
+            raise ValueError(
+                "a statement in your own units needs the data themselves, and they are being "
+                "traced; call the program once outside of jit, or state pi with predcp.pi_for"
+            )
+        key = (shape, tuple(np.asarray(array).tobytes() for array in arrays))
+        if key not in self._solved:
+            with jax.ensure_compile_time_eval():
+                self._solved[key] = {
+                    name: {
+                        index: self._solve(structure, sites, given, others, index)
+                        for index in entries[name]
+                    }
+                    for name, sites, given, others in plan
+                }
+        return self._solved[key]
+
+    def _solve(
+        self,
+        structure: ProgramStructure,
+        sites: ScaleStructure,
+        given: Sequence[str],
+        off: Sequence[str],
+        index: tuple[int, ...],
+    ) -> DivergencePrior:
+        def build(values: Mapping[str, Any]) -> ProgramComplexity:
+            return self._map(structure, sites, values, off, index)
+
+        rest = rest_draws(structure, given, off, self.options["key"])
+        return pi_of(self.priors[sites.scale], build, rest)
+
+    def _map(
+        self,
+        structure: ProgramStructure,
+        sites: ScaleStructure,
+        values: Mapping[str, Any],
+        off: Sequence[str],
+        index: tuple[int, ...] = (),
+        others: Any = None,
+    ) -> ProgramComplexity:
+        given = dict(values)
+        if isinstance(self.rest, Mapping):
+            given |= {name: value for name, value in self.rest.items() if name in sites.rest}
+        return program_map(
+            structure, sites, given, off=off, index=index or None, others=others, **self.options
+        )
+
+    def _sample(
+        self, structure: ProgramStructure, scale: _Scale, known: Mapping[str, Any]
+    ) -> Array:
+        values = {name: known[name] for name in scale.given}
+        name = scale.sites.scale
+        shape = structure.sites[name].shape
+        if not shape:
+            complexity = self._map(structure, scale.sites, values, scale.off)
+            return _sample_scale(name, name, ComplexityPrior(scale.pis[()], complexity))
+        # Entries in order: each given those before it, those after it switched off.
+        scales = jnp.zeros(shape, structure.sites[name].dtype)
+        for index, pi in scale.pis.items():
+            complexity = self._map(structure, scale.sites, values, scale.off, index, scales)
+            label = f"{name}_{'_'.join(map(str, index))}"
+            tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
+            scales = scales.at[index].set(tau)
+        return jnp.asarray(numpyro.deterministic(name, scales))
+
+
+def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
+    """Sample one scale, a heavy-tailed one by its logarithm."""
+    if isinstance(prior.complexity, ProgramComplexity):
+        require_increasing(prior.complexity)
+    if not isinstance(prior.pi, LogCauchy | GivenPrior):
+        return jnp.asarray(numpyro.sample(label, prior))
+    tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))
+    return jnp.asarray(numpyro.deterministic(name, tau)) if label == name else tau
+
+
+def _no_map(values: Any) -> ProgramComplexity:
+    raise AssertionError("a prior on a divergence needs no map")
+
+
+def rest_draws(
+    structure: ProgramStructure, names: Sequence[str], off: Sequence[str], key: Array
+) -> dict[str, Array]:
+    """Draws of some latent sites from their own prior, with other scales switched off."""
+    if not names:
+        return {}
+    args, kwargs = structure.arguments.restore()
+    zeros = {name: jnp.zeros(structure.sites[name].shape) for name in off}
+
+    def one(key: Array) -> dict[str, Array]:
+        trace = run(structure.model, args, kwargs, zeros, None, key)
+        return {name: trace[name]["value"] for name in names}
+
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.fold_in(key, 2), _REST_DRAWS))
