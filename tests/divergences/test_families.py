@@ -42,6 +42,7 @@ def test_every_registered_family_has_cases():
 
 
 def complexity(case, divergence, dtype):
+    case, options = case if isinstance(case, tuple) else (case, {})
     return predcp.PredictiveComplexity(
         lambda theta, x: case(x @ theta),
         lambda tau, xi: tau * xi,
@@ -49,6 +50,7 @@ def complexity(case, divergence, dtype):
         jnp.asarray(DESIGN, dtype),
         jnp.asarray(NOISE, dtype),
         divergence=divergence,
+        **options,
     )
 
 
