@@ -4,8 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
+# The newest Python on this machine that predcp may use, and the environment of the oldest versions.
+NEWEST := $(shell .ci/newest-python)
+OLDEST := .venv-oldest
+PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
+.PHONY: check test-exact test-newest test-oldest test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,17 +22,41 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 test: $(STAMP)  ## run the tests (about ten minutes on two cores)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python $(PYTEST)
+
+check: $(STAMP)  ## lint, types, contracts and the tests of the core (ninety seconds)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(BIN)/python $(PYTEST) tests/test_contracts.py tests/numerics tests/divergences tests/maps
+
+test-newest:  ## run the tests with the newest Python on this machine, in .venv-newest
+	@test -n "$(NEWEST)" || { echo "no Python newer than 3.11 here: nothing to test"; exit 0; }
+	$(MAKE) VENV=.venv-newest PYTHON=$(NEWEST) test
+
+test-oldest: $(OLDEST)/.installed  ## run the tests with the declared minimum versions, in .venv-oldest
+	$(OLDEST)/bin/python $(PYTEST)
+
+$(OLDEST)/.installed: pyproject.toml
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@echo "installing the declared minimum versions into $(OLDEST)"
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) .ci/oldest.py)
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test-exact: $(STAMP)  ## run the long tests of exactness: the core's precision, the Gibbs sampler
+	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long tests/divergences/test_precision.py tests/maps tests/test_prior.py tests/linear/test_gibbs.py
 
 test-long: $(STAMP)  ## run the tests that take minutes each
-	XLA_FLAGS= $(BIN)/python -m pytest -n 2 --dist worksteal -m long
+	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long
 
 test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be installed; two minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
 	$(BIN)/python -m pytest -m browser tests/explore
 
-demo: $(STAMP)  ## compare half-Cauchy, ECP and PredCP on an embedded table (about eighty seconds)
-	$(BIN)/python -m predcp.demo
+demo: $(STAMP)  ## audit a model, state its prior in one sentence, fit before and after (a minute)
+	$(BIN)/python -m predcp demo
 
 bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.core
@@ -61,4 +89,4 @@ lint: $(STAMP)  ## ruff and pyright
 	$(BIN)/pyright
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) .venv-newest .venv-oldest .pytest_cache .ruff_cache .hypothesis site

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import predcp.paper  # noqa: F401 (registers the model of empty cells)
+from predcp._support.environment import environment
 from predcp.experiments import Cell, Store, result_rows, run
-from predcp.experiments._environment import environment
 
 OUTPUT = Path(__file__).parent / "results" / "engine.json"
 GOALS = {"milliseconds_a_cell": 20.0, "report_seconds": 5.0}
@@ -36,9 +37,7 @@ def measure(store: Path, before: int, count: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "predcp", "report", "empty", "--store", str(store)]
     seconds_report = _seconds(lambda: subprocess.run(command, check=True, capture_output=True))
     files = [
-        path
-        for path in (store / "empty").rglob("*")
-        if path.is_file() and path.name in ("cell.json", "metrics.parquet")
+        path for path in (store / "empty").rglob("*") if path.is_file() and path.name == "cell.json"
     ]
     return {
         "cells": count,

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
 from predcp.explore import COLUMNS, ROWS, Choices, Design, Tail, scene
 from predcp.explore._serve import free_port
 

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
 from predcp.fewshot import ConvNet, Pool, Run, Settings, Trainer, as_module_prior
 
 OUTPUT = Path(__file__).parent / "results" / "fewshot.json"

@@ -18,8 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp.experiments import EXPERIMENTS, Silent, Store, run
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
+from predcp.experiments import Silent, Store, run
+from predcp.paper import EXPERIMENTS
 from predcp.resnet import Model, Network, Objective, as_layer_prior
 from predcp.resnet._rows import ROWS
 from predcp.resnet._training import Data, Optimiser, programs, seed_words, steps_of

@@ -28,7 +28,7 @@ from benchmarks.stan_ours import (
     sample_ours,
 )
 from benchmarks.stan_programs import Run, apart
-from predcp.experiments._environment import environment
+from predcp._support.environment import environment
 
 OUTPUT = Path(__file__).parent / "results" / "stan.json"
 

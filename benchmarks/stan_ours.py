@@ -21,14 +21,13 @@ import predcp
 from benchmarks.stan_programs import Run
 from predcp.data import Standardiser, load_split
 from predcp.linear import (
+    ECP,
     CoefficientPrior,
-    Evidence,
     Gibbs,
-    GivenFunction,
-    HalfCauchyScale,
-    Hmc,
+    Horseshoe,
     LogisticPredictive,
     Nuts,
+    ScaleFunction,
     Target,
     logistic_regression,
 )
@@ -63,7 +62,6 @@ def _shared(settings: Settings) -> dict[str, Any]:
 SAMPLERS: dict[str, Callable[[Settings], Inference]] = {
     # Tunes nothing: its own warm-up, which only forgets the start.
     "gibbs": lambda s: Gibbs(**{**_shared(s), "warmup": min(Gibbs.warmup, s.warmup)}),
-    "hmc": lambda s: Hmc(**_shared(s), target_acceptance=s.target_acceptance),
     "nuts": lambda s: Nuts(**_shared(s), target_acceptance=s.target_acceptance, max_depth=s.depth),
 }
 
@@ -86,10 +84,10 @@ def prior_of(
 ) -> CoefficientPrior:
     """The library's prior with the noise that Stan sees."""
     if prior == "half_cauchy":
-        return HalfCauchyScale(**coordinates)
+        return Horseshoe(**coordinates)
     if prior == "ecp":
-        return Evidence(**coordinates)
-    return GivenFunction(partial(_scale, data["noise"], truncate), **coordinates)
+        return ECP(**coordinates)
+    return ScaleFunction(partial(_scale, data["noise"], truncate), **coordinates)
 
 
 def _scale(

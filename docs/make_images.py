@@ -19,8 +19,7 @@ import predcp
 from predcp import plot
 from predcp._support.png import png
 from predcp.experiments import Store
-from predcp.fewshot.training import Training, picture
-from predcp.resnet import depth_picture
+from predcp.paper import Training, depth_picture, training_picture
 
 FOLDER = Path(__file__).parent / "images"
 _COLOURS = {"ECP": "#0072B2", "PredCP": "#D55E00"}
@@ -209,7 +208,7 @@ def few_shot_modules() -> Figure:
         (5, "predcp-half-cauchy-1e-3"),
         (5, "shrinkage-log-cauchy-1e-1"),
     )
-    return picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
+    return training_picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
 
 
 FIGURES: tuple[Callable[[], Figure], ...] = (

@@ -15,9 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from predcp.experiments import EXPERIMENTS, Record, Store, mean_and_error, paper_figures
-from predcp.experiments.tables import MEDICAL, UCI
-from predcp.resnet import depth_table, layer_table
+from predcp.experiments import Record, Store, mean_and_error
+from predcp.paper import EXPERIMENTS, MEDICAL, UCI, depth_table, layer_table, paper_figures
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -91,7 +90,7 @@ def table1_mcmc() -> str:
         "prior",
         "log likelihood",
         "paper",
-        "draws a chain",
+        "draws per chain",
         "R-hat below 1.01",
         "median R-hat",
         "largest",

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 
@@ -53,10 +54,33 @@ def predictive(likelihood=coin, **options):
     return predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(3), DESIGN, NOISE, **options)
 
 
+def program(x):
+    tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+    with numpyro.plate("columns", 3):
+        xi = numpyro.sample("xi", dist.Normal(0.0, 1.0))
+    numpyro.sample("y", dist.Poisson(jnp.exp(0.1 + x @ (tau * xi))), obs=jnp.zeros(8))
+
+
+class Chain(predcp.VectorComplexity):
+    """Two scales, the second divergence a function of both: a map as a newcomer writes one."""
+
+    unit = "variance"
+    event_shape = (2,)
+
+    def bind_entry(self, entry, below):
+        def evaluate(log_tau):
+            # D_1 = tau_1, D_2 = tau_2 (1 + tau_1).
+            shift = jax.nn.softplus(below).sum()
+            return log_tau + shift, jnp.zeros_like(log_tau)
+
+        return evaluate
+
+
 SCALAR_MAPS = {
     "linear": lambda: predcp.LinearEvidence(DESIGN, 0.8),
     "linear-1x1": lambda: predcp.LinearEvidence(0.5),
     "logistic": lambda: predcp.LogisticEvidence(DESIGN, jnp.asarray([0.3, 1.0, 2.0])),
+    "rows": lambda: predcp.RowEvidence(DESIGN, 0.7, 1.3),
     "penalised": lambda: predcp.PenalisedComplexity(0.5),
     "coin": predictive,
     "coin-general": lambda: predictive(homogeneous=False),
@@ -65,6 +89,8 @@ SCALAR_MAPS = {
     "hellinger": lambda: predictive(normal, divergence=predcp.squared_hellinger),
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
+    "program": lambda: predcp.complexity_of(program, "tau", DESIGN, draws=4),
+    "tabulated": lambda: predcp.TabulatedComplexity(predcp.LinearEvidence(DESIGN, 0.8)),
 }
 VECTOR_MAPS = {
     "depth-residual": lambda: predcp.DepthComplexity(HIDDEN, WEIGHTS, OUTPUT),
@@ -80,8 +106,25 @@ VECTOR_MAPS = {
         [NOISE[:, :2], NOISE[:, 2:]],
     ),
     "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
+    "own": lambda: Chain(),
 }
 ALL_MAPS = {**SCALAR_MAPS, **VECTOR_MAPS}
+# Maps of the whole line, which the tests of scales do not fit.
+SIGNED_MAPS = {"coefficient": lambda: predcp.CoefficientEvidence(DESIGN[:, 0], 0.8, 0.5)}
+BASE_CLASSES = (predcp.Complexity, predcp.ScalarComplexity, predcp.VectorComplexity)
+
+
+def public_maps():
+    """Every map that `predcp` exports, the base classes left out."""
+    names = (getattr(predcp, name) for name in predcp.__all__)
+    return {
+        value
+        for value in names
+        if isinstance(value, type)
+        and issubclass(value, predcp.Complexity)
+        and value not in BASE_CLASSES
+    }
+
 
 # Variants of the others: they run with `make test-long`.
 _VARIANTS = {

@@ -6,8 +6,13 @@ import os
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+from jaxtyping import install_import_hook
 
+from tests import shapecheck  # noqa: F401  (the hook below finds it by name)
 from tests.xla_flags import accepted
+
+# Shapes in annotations are checked wherever a test goes.
+install_import_hook("predcp", "tests.shapecheck.shapes")
 
 jax.config.update("jax_enable_x64", True)
 

@@ -1,5 +1,7 @@
 """The diagnosis: accepted, truncated, warned about, refused, each with its reason."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,6 +82,53 @@ def test_a_real_dip_is_refused_and_one_within_noise_warned_about():
     )
     found = diagnose(mixed)
     assert found.verdict == "warn" and "use more" in found.reasons[0]
+
+
+def test_few_evaluations_serve():
+    asked = []
+
+    class Counted(predcp.ScalarComplexity):
+        unit = "standard deviation"
+
+        def bind(self):
+            def evaluate(log_tau):
+                jax.debug.callback(lambda u: asked.append(None), log_tau)
+                return 2.0 * log_tau - 0.3, jnp.log(2.0)
+
+            return evaluate
+
+    found = diagnose(Counted())
+    jax.effects_barrier()
+    assert found.verdict == "accept" and len(asked) <= 1200
+    np.testing.assert_allclose(found.mass, 1.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 20.0])
+def test_the_mass_is_found_for_narrow_and_wide_pi(scale):
+    pi = predcp.LogCauchy(scale=scale, loc=3.0)
+    found = predcp.diagnose(predcp.ComplexityPrior(pi, predcp.LinearEvidence(DESIGN)))
+    np.testing.assert_allclose(found.mass, 1.0, atol=2e-6)
+
+
+def test_a_thousand_rows_take_seconds():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(1000, 5)))
+    noise = predcp.normal_noise(jax.random.key(0), 10, (5,))
+    complexity = predcp.PredictiveComplexity(coin, scaled, jnp.zeros(5), x, noise)
+    start = time.perf_counter()
+    assert diagnose(complexity).verdict == "truncate"
+    # The bar is 15 s on an idle machine; other programs may run beside the tests.
+    assert time.perf_counter() - start < 60.0
+
+
+def test_a_wrong_slope_is_refused():
+    class Wrong(predcp.ScalarComplexity):
+        unit = "variance"
+
+        def bind(self):
+            return lambda log_tau: (log_tau, jnp.log(1.5))
+
+    found = diagnose(Wrong())
+    assert found.verdict == "refuse" and "has mass 1.5 instead of 1" in found.reasons[0]
 
 
 def test_batches_and_strangers_are_refused_by_name():

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PredictiveComplexity,
         RowEvidence,
         ScalarComplexity,
+        TabulatedComplexity,
         VectorComplexity,
     )
     from predcp._numerics.normal_noise import normal_noise
@@ -88,6 +89,7 @@ _HOMES = {
         "PredictiveComplexity",
         "RowEvidence",
         "ScalarComplexity",
+        "TabulatedComplexity",
         "VectorComplexity",
     ),
     "predcp._numerics.normal_noise": ("normal_noise",),
@@ -134,6 +136,7 @@ __all__ = [
     "ProgramComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
     "VectorComplexity",
     "__version__",
     "audit",

@@ -13,9 +13,16 @@ from predcp._support.compiled import compiled
 
 Verdict = Literal["accept", "truncate", "warn", "refuse"]
 _SEVERITY: dict[Verdict, int] = {"accept": 0, "truncate": 1, "warn": 2, "refuse": 3}
-_POINTS = 801
-_QUADRATURE_POINTS = 4001
+# Points of the curve, of the first quadrature, and of the look for where kappa is of order one.
+_POINTS = 384
+_QUADRATURE = 128
+_COARSE = 128
+# Scales are asked for in groups of one size, so that one program serves.
+_GROUP = 128
 _REACH = 60.0
+# Up to exp(-22) of a Cauchy's mass is left beyond: log tau = base + sinh t for the quadrature.
+_FARTHEST = 22.0
+_MOST_HALVINGS = 6
 
 
 class EntryDiagnosis(NamedTuple):
@@ -120,27 +127,37 @@ def _medians(complexity: Complexity, size: int) -> np.ndarray:
     if complexity.event_dim:
         targets = jnp.zeros(size)
         bound = complexity.log_supremum(targets)
-        found = complexity.log_inverse(jnp.minimum(targets, bound - math.log(2.0)))
+        found = _inverse(complexity, jnp.minimum(targets, bound - math.log(2.0)))
         values = np.atleast_1d(np.asarray(found, float))
     else:
         # By looking: a map that is no bijection has no inverse to ask for.
-        log_tau = np.linspace(-_REACH, _REACH, _POINTS + _QUADRATURE_POINTS)
+        log_tau = np.linspace(-_REACH, _REACH, _COARSE)
         log_kappa, _, log_bound = _curves(complexity, 0, np.zeros(1), log_tau)
         target = min(0.0, log_bound[0] - math.log(2.0))
-        values = log_tau[[int(np.argmin(np.abs(log_kappa - target)))]]
+        distance = np.nan_to_num(np.abs(log_kappa - target), nan=np.inf)
+        values = log_tau[[int(np.argmin(distance))]]
     return np.clip(np.where(np.isfinite(values), values, 0.0), -30.0, 30.0)
 
 
 def _curves(complexity: Complexity, index: int, base: np.ndarray, log_tau: np.ndarray):
     """log D, its log elasticity and log supremum of one entry along a grid of its own scale."""
-    if not complexity.event_dim:
-        grid = jnp.asarray(log_tau)
-    else:
-        grid = jnp.broadcast_to(jnp.asarray(base), (log_tau.size, base.size))
-        grid = grid.at[:, index].set(jnp.asarray(log_tau))
-    curves = _evaluate(complexity, grid)
-    pick = (lambda array: array[:, index]) if complexity.event_dim else (lambda array: array)
-    return tuple(np.asarray(pick(array), float) for array in curves)
+    padded = np.pad(log_tau, (0, -log_tau.size % _GROUP), mode="edge")
+    groups = []
+    for part in padded.reshape(-1, _GROUP):
+        grid = jnp.asarray(part)
+        if complexity.event_dim:
+            grid = jnp.broadcast_to(jnp.asarray(base), (_GROUP, base.size))
+            grid = grid.at[:, index].set(jnp.asarray(part))
+        curves = _evaluate(complexity, grid)
+        groups.append([each[:, index] if complexity.event_dim else each for each in curves])
+    joined = (np.concatenate([np.asarray(each, float) for each in group]) for group in zip(*groups))
+    return tuple(each[: log_tau.size] for each in joined)
+
+
+@compiled()
+def _inverse(complexity: Complexity, log_kappa: jax.Array):
+    # Traced, so that a missing root is NaN and no error.
+    return complexity.log_inverse(log_kappa)
 
 
 @compiled()
@@ -155,34 +172,20 @@ def _diagnose_entry(
     eps = float(jnp.finfo(jnp.result_type(float)).eps)
     reach = _REACH if eps < 1e-12 else _REACH / 2.0
     log_tau = base[index] + np.linspace(-reach, reach, _POINTS)
-    # exp(-t) of a Cauchy's mass is left beyond t: log tau = base + sinh t for the quadrature.
-    t = np.linspace(-22.0, 22.0, _QUADRATURE_POINTS)
-    # One grid for both uses, so that one program serves.
-    curves = _curves(complexity, index, base, np.concatenate([log_tau, base[index] + np.sinh(t)]))
-    log_kappa, log_elasticity, log_bound = (curve[:_POINTS] for curve in curves)
+    log_kappa, log_elasticity, log_bound = _curves(complexity, index, base, log_tau)
     supremum = float(np.exp(log_bound[0])) if complexity.bounded else math.inf
     failure = _degenerate(log_kappa)
     if failure is not None:
-        return EntryDiagnosis(
-            "refuse",
-            failure,
-            (math.nan, math.nan),
-            supremum,
-            math.nan,
-            math.nan,
-            math.nan,
-            math.nan,
-        )
+        unknown = (math.nan,) * 4
+        return EntryDiagnosis("refuse", failure, (math.nan, math.nan), supremum, *unknown)
     running = np.maximum.accumulate(log_kappa)
     fall = -np.expm1(log_kappa - running)
     dip = float(np.max(fall))
     flat = log_elasticity < math.log(eps)
     flat_from = _last_run(flat)
     flat_above = float(np.exp(log_tau[flat_from])) if flat_from is not None else math.inf
-    outer_kappa, outer_elasticity, outer_bound = (curve[_POINTS:] for curve in curves)
-    cut = truncate and complexity.bounded
-    density = _log_density(pi, outer_kappa, outer_elasticity, outer_bound if cut else None)
-    mass = float(np.sum(np.exp(density) * np.cosh(t)) * (t[1] - t[0]))
+    centre, width = _middle(pi, log_bound[0], log_tau, running, log_elasticity, base[index])
+    mass = _mass(complexity, pi, truncate, index, base, centre, width)
     error = _monte_carlo_error(complexity, index, base)
     rounding = 1e3 * eps
     first_fall = int(np.argmax(fall > rounding)) if dip > rounding else _POINTS - 1
@@ -193,6 +196,13 @@ def _diagnose_entry(
 
     if dip > rounding:
         return verdict(*_judge_dip(complexity, index, base, log_tau, log_kappa, dip))
+    # A density of a monotone map cannot have more mass than pi, unless its slope is wrong.
+    if not mass <= 1.001:
+        return verdict(
+            "refuse",
+            f"the density has mass {mass:.4g} instead of 1: the elasticity of D is not the "
+            "derivative of its value (single precision, or a divergence outside its range)",
+        )
     levels_off = flat_from is not None and flat_from < _POINTS - 1
     if complexity.bounded:
         if not truncate:
@@ -214,8 +224,68 @@ def _diagnose_entry(
     return verdict("accept", "D increases from 0 without bound and the prior is proper")
 
 
+def _middle(
+    pi: Any,
+    log_bound: float,
+    log_tau: np.ndarray,
+    log_kappa: np.ndarray,
+    log_elasticity: np.ndarray,
+    otherwise: float,
+) -> tuple[float, float]:
+    """Median and width of pi below the bound, in units of `log tau`, read off the curve."""
+    try:
+        below = float(jnp.exp(pi.log_cdf_log(jnp.asarray(log_bound))))
+        levels = below * jnp.asarray([0.25, 0.5, 0.75])
+        lower, median, upper = np.asarray(pi.icdf_log(levels), float)
+    except (ValueError, NotImplementedError):
+        # A distribution of the caller's without quantiles.
+        return otherwise, 1.0
+    centre = float(np.interp(median, log_kappa, log_tau))
+    elasticity = np.exp(np.interp(centre, log_tau, np.maximum(log_elasticity, -3.0)))
+    return centre, float(np.clip((upper - lower) / elasticity, 1e-3, 1.0))
+
+
+def _mass(
+    complexity: Complexity,
+    pi: Any,
+    truncate: bool,
+    index: int,
+    base: np.ndarray,
+    centre: float,
+    width: float,
+) -> float:
+    """Mass of the density of one log scale: the trapezoid rule in t, `centre + width sinh t`.
+
+    Its error falls exponentially with the number of points: halved intervals that change the mass
+    by less than 1e-5 leave an error of the order of its square.
+    """
+
+    def heights(t: np.ndarray) -> float:
+        curves = _curves(complexity, index, base, centre + width * np.sinh(t))
+        bound = curves[2] if truncate and complexity.bounded else None
+        density = _log_density(pi, curves[0], curves[1], bound)
+        return float(np.sum(np.exp(density) * np.cosh(t))) * width
+
+    step = 2.0 * _FARTHEST / _QUADRATURE
+    t = -_FARTHEST + step * np.arange(_QUADRATURE)
+    mass = heights(t) * step
+    for _ in range(_MOST_HALVINGS):
+        between = t + 0.5 * step
+        before, mass = mass, 0.5 * mass + 0.5 * step * heights(between)
+        t = np.sort(np.concatenate([t, between]))
+        step *= 0.5
+        if abs(mass - before) <= 1e-5:
+            break
+    return mass
+
+
 def _degenerate(log_kappa: np.ndarray) -> str | None:
     """The reason why D is no bijection at all, if there is one."""
+    if np.all(np.isnan(log_kappa)):
+        return (
+            "D has no value at any scale: the model has none at its reference (batch normalisation "
+            "after the weights divides 0 by 0 there); normalise before the weights instead"
+        )
     if np.any(np.isnan(log_kappa)) or np.any(np.isposinf(log_kappa)):
         return "D is not a finite number at some scales: the model over- or underflows there"
     if np.all(np.isneginf(log_kappa)):

@@ -1,6 +1,6 @@
 """The prior on a scale: a prior on the divergence pulled back through a complexity map."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from predcp._divergence_priors import (
     as_divergence_prior,
     with_truncated_tail,
 )
-from predcp._maps import Complexity
+from predcp._maps import Complexity, TabulatedComplexity
 from predcp._numerics.inverse import is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import known, require_positive, require_probability
@@ -250,6 +250,33 @@ class ComplexityPrior(dist.TransformedDistribution):
     def log_scale(self) -> LogScalePrior:
         """The same prior as a distribution of `log tau`."""
         return LogScalePrior(self.pi, self.complexity, self.truncate)
+
+    def tabulated(self) -> "ComplexityPrior":
+        """The same prior through a table of its map, for samplers: one look-up an evaluation.
+
+        For a map that does not depend on the rest of the model's draw. The log density of
+        `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
+        (single precision: to 2e-4, within 20), which is checked here.
+        """
+        quick = ComplexityPrior(
+            self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
+        )
+        table: Any = quick.complexity
+        ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
+        fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
+        points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
+        values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
+        wanted, got = (np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values)
+        double = jnp.finfo(table.low.dtype).eps < 1e-12
+        allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
+        counted = wanted > np.max(wanted, axis=0) - depth
+        error = float(np.max(np.abs(got - wanted), where=counted, initial=0.0))
+        if not error <= allowed:
+            raise RuntimeError(
+                f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
+                f"more than {allowed:g}: use the prior as it is"
+            )
+        return quick
 
     @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:

@@ -10,9 +10,10 @@ PINNED = ("file", "sha256", "url")
 def test_registry_pins_what_the_data_folder_says(real_data):
     with (real_data / "SOURCES.toml").open("rb") as file:
         published = tomllib.load(file)
-    assert set(published) == set(registry())
-    for name, entry in published.items():
-        ours = source(name)
+    # The folder may hold more than this version knows.
+    assert set(registry()) <= set(published)
+    for name, ours in registry().items():
+        entry = published[name]
         if ours.kind != "few-shot":
             assert (ours.file, ours.sha256) == (entry["file"], entry["sha256"])
             assert [download.url for download in ours.downloads] == [entry["url"]]

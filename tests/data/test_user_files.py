@@ -2,7 +2,7 @@ import numpy as np
 import pandas
 import pytest
 
-from predcp.data import DataError, Encoder, load, load_file, load_split, read_frame
+from predcp.data import DataError, Encoder, FileOptions, load, load_file, load_split, read_frame
 
 
 def write(tmp_path, text, name="table.csv"):
@@ -50,14 +50,14 @@ def test_missing_values_are_refused_imputed_or_dropped(tmp_path):
     path = write(tmp_path, "a,b,y\n1,u,1\n,v,2\n3,,3\n8,u,9\n2,v,5\n")
     with pytest.raises(DataError, match=r"column 'a' has 1 missing values.*impute"):
         load_file(path, "y")
-    imputed = load_file(path, "y", missing="impute")
+    imputed = load_file(path, "y", FileOptions(missing="impute"))
     assert imputed.table.features[:, 0].tolist() == [1, 2.5, 3, 8, 2]
     assert imputed.table.feature_names == ("a", "b=u", "b=v", "b=missing")
     assert imputed.table.features[2].tolist() == [3, 0, 0, 1]
-    dropped = load_file(path, "y", missing="drop")
+    dropped = load_file(path, "y", FileOptions(missing="drop"))
     assert dropped.table.target.tolist() == [1.0, 9.0, 5.0]
     with pytest.raises(ValueError, match="missing must be one of refuse, impute, drop"):
-        load_file(path, "y", missing="guess")  # type: ignore[arg-type]
+        FileOptions(missing="guess")  # type: ignore[arg-type]
 
 
 def test_medians_come_from_the_training_rows(tmp_path):
@@ -68,7 +68,7 @@ def test_medians_come_from_the_training_rows(tmp_path):
     path = tmp_path / "table.csv"
     frame.to_csv(path, index=False)
     for number in range(5):
-        split = load_split(str(path), number, target="y", missing="impute")
+        split = load_split(str(path), number, target="y", options=FileOptions(missing="impute"))
         where = next(part for part in (split.train, split.test) if 19.0 in part.target)
         filled = where.features[where.target == 19.0, 0][0]
         known = split.train.features[split.train.target != 19.0, 0]
@@ -110,7 +110,7 @@ def test_identifiers_and_dates_are_refused_by_name(tmp_path):
 
 
 def test_wrong_files_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"must end in \.csv or \.parquet"):
+    with pytest.raises(DataError, match=r"must end in \.csv, \.tsv or \.parquet"):
         read_frame(tmp_path / "table.xlsx")
     with pytest.raises(DataError, match="there is no file"):
         read_frame(tmp_path / "absent.csv")
@@ -134,3 +134,73 @@ def test_encoding_survives_json_and_refuses_what_it_does_not_know(tmp_path):
         encoder.transform(pandas.DataFrame({"n": ["one"], "c": ["u"]}), "new")
     with pytest.raises(DataError, match="column 'n' has 1 missing values"):
         encoder.transform(pandas.DataFrame({"n": [None], "c": ["u"]}, dtype=object), "new")
+
+
+def test_rows_without_a_target_are_dropped_on_request(tmp_path):
+    path = write(tmp_path, "a,y\n1,2\n2,\n3,4\n5,6\n")
+    with pytest.raises(DataError, match="'y' has 1 missing values; leave those rows out"):
+        load_file(path, "y", FileOptions(missing="impute"))
+    table = load_file(path, "y", FileOptions(missing="drop")).table
+    assert table.target.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_text_dates_are_called_dates(tmp_path):
+    for text in ("2020-01-{n:02d}", "{n}/3/2020", "2020-01-{n:02d}T10:00"):
+        rows = [f"{text.format(n=n)},{n}" for n in range(1, 9)]
+        path = write(tmp_path, "when,y\n" + "\n".join(rows) + "\n")
+        with pytest.raises(DataError, match=r"column 'when' holds dates.*drop=\['when'\]"):
+            load_file(path, "y")
+
+
+@pytest.mark.parametrize(
+    ("separator", "words"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")]
+)
+def test_the_separator_is_guessed_and_said(tmp_path, separator, words):
+    rows = ["a,b,y", "1.5,u,1", "2.5,v,2", "3.5,u,4"]
+    path = write(tmp_path, "\n".join(rows).replace(",", separator) + "\n")
+    with pytest.warns(UserWarning, match=f"columns are separated by {words}"):
+        guessed = load_file(path, "y").table
+    told = load_file(path, "y", FileOptions(separator=separator)).table
+    np.testing.assert_array_equal(guessed.features, told.features)
+    assert guessed.feature_names == ("a", "b=v")
+
+
+def test_decimal_commas_are_read(tmp_path):
+    path = write(tmp_path, "a;y\n1,5;1\n2,5;2\n4,25;4\n")
+    with pytest.warns(UserWarning, match="with decimal commas"):
+        assert load_file(path, "y").table.features[:, 0].tolist() == [1.5, 2.5, 4.25]
+
+
+def test_encodings(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes("größe,y\n1,2\n2,3\n3,5\n".encode("latin-1"))
+    with pytest.raises(DataError, match="encoding='latin-1'"):
+        load_file(path, "y")
+    assert load_file(path, "y", FileOptions(encoding="latin-1")).table.feature_names == ("größe",)
+    with pytest.raises(ValueError, match="encoding must be one that Python knows"):
+        FileOptions(encoding="martian")
+    with pytest.raises(ValueError, match="separator must be one character"):
+        FileOptions(separator="::")
+
+
+def test_few_whole_values_can_be_classes(tmp_path):
+    rows = [f"{n * n},{n % 3}" for n in range(20)]
+    path = write(tmp_path, "a,y\n" + "\n".join(rows) + "\n")
+    with pytest.warns(UserWarning, match="3 distinct whole values.*give classes=True"):
+        assert load_file(path, "y").table.task == "regression"
+    table = load_file(path, "y", FileOptions(classes=True)).table
+    assert (table.task, table.class_names) == ("multiclass", ("0", "1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("row", lambda n: n + 100), ("patient_id", lambda n: 7 * n * n)]
+)
+def test_numbers_that_look_like_identifiers_are_pointed_out(tmp_path, name, value):
+    rows = [f"{value(n)},{n % 7},{n * 1.5}" for n in range(20)]
+    path = write(tmp_path, f"{name},b,y\n" + "\n".join(rows) + "\n")
+    with pytest.warns(UserWarning, match=f"column '{name}' looks like an identifier"):
+        load_file(path, "y")
+    table = load_file(path, "y", FileOptions(drop=(name,))).table
+    assert table.feature_names == ("b",)
+    with pytest.raises(DataError, match="lacks the column absent"):
+        load_file(path, "y", FileOptions(drop=("absent",)))

@@ -76,6 +76,14 @@ def sampled(cell: Cell, context: Context) -> Result:
     )
 
 
+def reporting(cell: Cell, context: Context) -> Result:
+    """Forty steps, each reported."""
+    for step in range(40):
+        context.report(step, 40, "steps")
+        time.sleep(float(cell.settings["sleep"]) / 40)
+    return quick(Cell("nothing", "quick", "plain", "exact"), context)
+
+
 def not_a_result(cell: Cell, context: Context) -> Result:
     """A mistake in a user's model."""
     return {"rmse": 1.0}  # type: ignore[return-value]

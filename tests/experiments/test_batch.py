@@ -2,10 +2,11 @@
 
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 
-from predcp.experiments import Cell, Context, Result, Store, run
+from predcp.experiments import Cell, CellModel, Context, Result, Store, run
 from predcp.experiments._batch import Batch, execute_many
 
 
@@ -25,14 +26,13 @@ def model(monkeypatch):
             raise RuntimeError("no such prior")
         return [Result({"test": {"value": float(cell.split)}}) for cell in cells]
 
-    one.__module__ = many.__module__ = "grouped_model"
-    module.run, module.run_many = one, many
+    module.run, module.model = one, CellModel(one, many)
     monkeypatch.setitem(sys.modules, "grouped_model", module)
     return module
 
 
 def cells(prior="a", count=3):
-    return [Cell("d", "grouped_model:run", prior, "exact", split) for split in range(count)]
+    return [Cell("d", "grouped_model:model", prior, "exact", split) for split in range(count)]
 
 
 def test_groups_differ_in_their_split_alone(model, tmp_path):
@@ -53,11 +53,25 @@ def test_a_group_that_fails_is_recorded_and_the_grid_goes_on(model, tmp_path):
 
 
 def test_a_model_without_run_many_runs_one_by_one(model):
-    del model.run_many
-    outcomes = execute_many(cells(), Context())
+    grid = [replace(cell, model="grouped_model:run") for cell in cells()]
+    outcomes = execute_many(grid, Context())
     assert model.calls == [[0], [1], [2]]
     assert [outcome.metrics[0][2] for outcome in outcomes] == [0.0, 1.0, 2.0]
 
 
 def test_nothing_waiting_nothing_collected():
     assert Batch(Context()).collect(0.0) == []
+
+
+def test_together_limits_the_cells_of_a_program(model, tmp_path):
+    run("grid", cells(count=5), tmp_path, engine="batch", together=2)
+    assert model.calls == [[0, 1], [2, 3], [4]]
+    with pytest.raises(ValueError, match="together must be at least 1, got 0"):
+        run("grid", cells(), tmp_path, engine="batch", together=0)
+
+
+def test_a_model_may_limit_and_group_its_cells_itself(model, tmp_path):
+    many = model.model.run_many
+    model.model = CellModel(model.run, many, group_of=lambda cell: cell.data, together=4)
+    run("grid", [*cells("a"), *cells("b")], tmp_path, engine="batch")
+    assert model.calls == [[0, 1, 2, 0], [1, 2]]

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import time
+from itertools import pairwise
 
 import pytest
 from cell_models import cells
@@ -90,6 +91,22 @@ def test_workers_end_with_their_driver(tmp_path, start_runner):
     while any(alive(child) for child in children) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(alive(child) for child in children)
+
+
+@pytest.mark.parametrize("engine", ["process", "pool", "batch"])
+def test_progress_within_a_cell_is_shown(tmp_path, engine):
+    seen = {0: [], 1: []}
+
+    class Heard(Silent):
+        def moved(self, cells, done, total, words):
+            seen[cells[0].split].append((time.monotonic(), done, total, words))
+
+    run("grid", cells("reporting", 2, sleep=2.0), tmp_path, engine=engine, progress=Heard())
+    for moves in seen.values():
+        assert [done for _, done, *_ in moves] == sorted(done for _, done, *_ in moves)
+        assert moves[-1][2:] == (40, "steps")
+        gaps = [after[0] - before[0] for before, after in pairwise(moves)]
+        assert len(moves) >= 3 and max(gaps) < 2.0
 
 
 def test_bad_number_of_workers():

@@ -1,9 +1,7 @@
-import pyarrow.compute
-import pyarrow.dataset
 import pytest
 from cell_models import cells, score
 
-from predcp.experiments import CorruptRecord, Store, dataset, query, result_rows, run
+from predcp.experiments import Store, query, result_rows, run
 
 
 @pytest.fixture
@@ -23,12 +21,6 @@ def test_query_filters(store):
     assert query(store, data=["absent"]).num_rows == 0
 
 
-def test_the_store_is_a_dataset_of_its_own(store):
-    files = [str(path) for path in store.folder.glob("*/metrics.parquet")]
-    table = pyarrow.dataset.dataset(files).to_table()
-    assert table.num_rows == dataset(store).count_rows() == 16
-
-
 def test_rows_of_results(store):
     means = result_rows(store, metric=["rmse"])
     assert [row["prior"] for row in means] == ["other", "plain"]
@@ -36,10 +28,3 @@ def test_rows_of_results(store):
     expected = sum(score(cell) for cell in cells(count=4, prior="other")) / 4
     assert means[0]["mean"] == pytest.approx(expected)
     assert len(result_rows(store, cells=True, prior=["plain"])) == 8
-
-
-def test_a_damaged_file_is_named(store):
-    path = next(store.folder.glob("*/metrics.parquet"))
-    path.write_bytes(b"PAR1")
-    with pytest.raises(CorruptRecord, match="damaged metrics file"):
-        query(store)

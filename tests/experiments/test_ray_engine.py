@@ -65,7 +65,26 @@ def test_no_cluster_is_a_clear_error(tmp_path, address):
         run("grid", cells(), tmp_path, engine="ray", address=address)
 
 
+@pytest.mark.long
+def test_progress_comes_back_from_the_nodes(tmp_path, cluster):
+    seen = []
+
+    class Heard(Silent):
+        def moved(self, cells, done, total, words):
+            seen.append((cells[0].split, done, total, words))
+
+    started, _ = cluster
+    run(
+        *("grid", cells("reporting", 2, sleep=4.0), tmp_path),
+        engine="ray",
+        address=started.address,
+        progress=Heard(),
+    )
+    assert {split for split, *_ in seen} == {0, 1}
+    assert all(total == 40 and words == "steps" for _, _, total, words in seen)
+
+
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'predcp\[cluster\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install .*\[cluster\]"):
         run("grid", cells(), tmp_path, engine="ray")

@@ -1,12 +1,16 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cell_models import cells
 
 import predcp.experiments
-from predcp.experiments import Cell, Outcome, Store, report, run, write_report
+import predcp.paper
+from predcp.experiments import Cell, Outcome, Pair, Store, report, run, write_report
 from predcp.experiments._document import Code, Grid, Heading, Paragraph, to_html, to_markdown
+from predcp.experiments._headline import is_clear
 from predcp.experiments._numbers import plus_minus
 
 
@@ -34,8 +38,8 @@ def table1_store(path: Path) -> Store:
 
 def test_our_figures_stand_beside_the_papers(tmp_path):
     text = to_markdown(report(table1_store(tmp_path)))
-    assert "| breast | mcmc | ecp | -0.5700 ± 0.0058 | -0.55 ± 0.01 | 3 | 1.200 |" in text
-    pair = r"\| breast \| mcmc \| ecp \| half-cauchy \| 0\.020* ± 0[.0-9]* \| 3/0/0 \|"
+    assert "| breast | MCMC | ECP | -0.5700 ± 0.0058 | -0.55 ± 0.01 | 3 | 1.200 |" in text
+    pair = r"\| breast \| MCMC \| ECP \| half-Cauchy \| 0\.020* ± 0[.0-9]* \| 3, 0, 0 \|"
     assert re.search(pair, text)
     assert "outperforms in four of six cases" in text
     assert text.count("R-hat 1.20") == 2
@@ -87,11 +91,11 @@ def test_reports_without_times_depend_on_results_alone(tmp_path):
 def test_failed_and_damaged_cells_are_shown(store):
     grid = cells("failing", 4, cure="absent")
     run("grid", grid, store.path)
-    (store.cell_folder(grid[0]) / "metrics.parquet").unlink()
+    (store.cell_folder(grid[0]) / "cell.json").unlink()
     text = to_markdown(report(store))
     assert "1 cells finished, 2 failed, 1 damaged." in text
     assert text.count("RuntimeError: split 1 is odd") == 1
-    assert "metrics.parquet cannot be read" in text
+    assert "cell.json is missing" in text
 
 
 def test_how_to_rerun_is_exact(store):
@@ -131,3 +135,75 @@ def test_texts_are_escaped():
 )
 def test_plus_minus(mean, error, text):
     assert plus_minus(mean, error) == text
+
+
+def store_of(path: Path, values: dict[str, list[float]], base_rate: float | None = None) -> Store:
+    """A store of made-up log likelihoods, one prior per entry and one split per value."""
+    store = Store(path, "own")
+    grid = [
+        (Cell("d", "m", prior, "nuts", split), value)
+        for prior, found in values.items()
+        for split, value in enumerate(found)
+    ]
+    if base_rate is not None:
+        splits = range(len(next(iter(values.values()))))
+        grid += [(Cell("d", "m", "base rate", "none", split), base_rate) for split in splits]
+    for cell, value in grid:
+        claim = store.claim(cell)
+        assert claim is not None
+        environment = {"device": "CPU", "commit": "c0ffee", "python": "3", "versions": {}}
+        metrics = (("test", "log_likelihood", value), ("test", "rmse", -value))
+        store.publish(claim, cell, Outcome(2.0, environment, metrics), "again")
+        claim.release()
+    store.sweep()
+    return store
+
+
+def test_the_headline_names_a_clear_winner(tmp_path):
+    noise = np.random.default_rng(0).normal(0.0, 1.0, 10)
+    values = {"a": list(noise), "b": list(noise - 0.5 + 0.05 * np.sin(range(10))), "c": [-5.0] * 10}
+    text = to_markdown(report(store_of(tmp_path, values)))
+    assert "Clearly the best in log likelihood, in 1 of 1 comparison of priors: a on d" in text
+    assert re.search(r"\| d \| nuts \| a \| .* \| b \| 0\.49\d ± 0\.01\d \| yes \|", text)
+
+
+def test_the_headline_does_not_celebrate_chance(tmp_path):
+    generator = np.random.default_rng(1)
+    values = {name: list(generator.normal(0.0, 1.0, 10)) for name in "abcd"}
+    text = to_markdown(report(store_of(tmp_path, values)))
+    assert "No prior is clearly the best in log likelihood" in text
+    assert "(6 comparisons, paired on the same splits)" in text and "| no |" in text
+
+
+def test_a_lead_of_two_errors_is_not_clear_among_many_comparisons():
+    pair = Pair("d", "nuts", "rmse", "a", "b", 2.4, 1.0, 15, 0, 5)
+    assert is_clear(pair, 1) and not is_clear(pair, 6)
+    # Two splits say nothing about the spread of a difference.
+    assert not is_clear(replace(pair, wins=2, losses=0, difference=100.0), 1)
+
+
+def test_priors_are_compared_with_the_base_rate(tmp_path):
+    values = {"a": [-0.5, -0.6, -0.4], "b": [-0.7, -0.8, -0.6]}
+    store = store_of(tmp_path, values, base_rate=-0.55)
+    text = to_markdown(report(store))
+    assert "lead over the base rate" in text
+    assert "| d | nuts | a | -0.500 ± 0.058 | b |" in text and "| 0.050 ± 0.058 |" in text
+    # It has a row of its own, but is never called the best prior.
+    assert "| d | none | base rate | -0.55 ± 0 |" in text
+    assert "Not clearly better than the base rate, with any prior: d (nuts)." in text
+    useful = to_markdown(report(store_of(tmp_path / "useful", values, base_rate=-2.0)))
+    assert "Not clearly better" not in useful
+    text = to_markdown(report(store_of(tmp_path / "other", values, base_rate=-0.1)))
+    assert "| d | nuts | a |" in text and "-0.400 ± 0.058" in text
+
+
+def test_columns_without_content_are_left_out():
+    grid = Grid(("a", "b", "c"), [("1", "", "2"), ("3", "", "")])
+    assert "| a | c |" in to_markdown([grid])
+    assert "<th>b</th>" not in to_html("t", [grid])
+
+
+def test_metrics_have_names_in_words(store):
+    run("grid", cells(count=3), store.path)
+    text = to_markdown(report(store))
+    assert "### log likelihood" in text and "### RMSE" in text and "log_likelihood |" not in text

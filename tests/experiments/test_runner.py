@@ -71,7 +71,7 @@ def test_a_model_that_returns_something_else_is_a_failure(tmp_path):
 
 
 def test_absent_models_stop_the_run_before_it_starts(tmp_path):
-    with pytest.raises(ModelUnavailable, match="has no function 'nothing'"):
+    with pytest.raises(ModelUnavailable, match="has no model 'nothing'"):
         run("grid", cells("nothing"), tmp_path)
     with pytest.raises(ValueError, match="lists no cells"):
         run("grid", [], tmp_path)
@@ -190,6 +190,21 @@ def test_plain_lines_tell_what_happens(tmp_path, capsys):
     assert "4 cells, 0 already done, 0 failed before" in lines
     assert f"failed: {grid[1].name}: RuntimeError: split 1 is odd" in lines
     assert "2 of 4 done, 0 running, 2 failed" in lines
+
+
+def test_lines_show_progress_within_a_cell(tmp_path, capsys):
+    grid = cells("reporting", 1, sleep=0.5)
+    run("grid", grid, tmp_path, progress=Lines(every=0.1))
+    lines = capsys.readouterr().err.splitlines()
+    moves = [line for line in lines if "nothing, plain, split 0:" in line and "of 40 steps" in line]
+    assert len(moves) >= 3 and "0 of 1 done, 1 running, 0 failed;" in moves[0]
+
+
+def test_a_silent_model_is_not_taken_for_a_dead_one(tmp_path, capsys):
+    grid = cells(count=1, sleep=2.0)
+    run("grid", grid, tmp_path, progress=Lines(every=0.1, silence=0.5))
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("split 0: running, for" in line for line in lines) >= 2
 
 
 def test_the_live_view_counts(tmp_path):

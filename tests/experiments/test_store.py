@@ -11,6 +11,8 @@ from predcp.experiments import Cell, CorruptRecord, Outcome, Store, execute, run
 from predcp.experiments._claim import Claim, holder, sweep
 
 CELL = cells()[0]
+# A cell with another file beside its record.
+KEPT = cells("sampled")[0]
 
 
 @pytest.fixture
@@ -35,10 +37,7 @@ def test_a_published_cell_reads_back(store):
     assert record.environment["versions"]["predcp"]
     assert record.environment["device"].startswith("CPU")
     assert store.status(CELL) == "finished"
-    assert sorted(path.name for path in store.cell_folder(CELL).iterdir()) == [
-        "cell.json",
-        "metrics.parquet",
-    ]
+    assert [path.name for path in store.cell_folder(CELL).iterdir()] == ["cell.json"]
 
 
 def test_cell_json_is_plain_json(store):
@@ -78,50 +77,50 @@ def empty_folder(folder):
         path.unlink()
 
 
-def alter_metrics(folder):
-    path = folder / "metrics.parquet"
+def alter_posterior(folder):
+    path = folder / "posterior.nc"
     content = bytearray(path.read_bytes())
     content[10] ^= 1
     path.write_bytes(content)
 
 
-def truncate_metrics(folder):
-    path = folder / "metrics.parquet"
+def truncate_posterior(folder):
+    path = folder / "posterior.nc"
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def remove_metrics(folder):
-    (folder / "metrics.parquet").unlink()
+def remove_posterior(folder):
+    (folder / "posterior.nc").unlink()
 
 
 DAMAGES = [
     truncate_record,
     alter_record,
     empty_folder,
-    alter_metrics,
-    truncate_metrics,
-    remove_metrics,
+    alter_posterior,
+    truncate_posterior,
+    remove_posterior,
 ]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_detected_and_the_cell_run_again(store, damage):
-    run("grid", [CELL], store.path)
-    expected = store.read(CELL).metrics
-    damage(store.cell_folder(CELL))
-    assert store.status(CELL) == "corrupt"
-    tally = run("grid", [CELL], store.path)
+    run("grid", [KEPT], store.path, keep_posterior=True)
+    expected = store.read(KEPT).metrics
+    damage(store.cell_folder(KEPT))
+    assert store.status(KEPT) == "corrupt"
+    tally = run("grid", [KEPT], store.path)
     assert (tally.already_finished, tally.finished) == (0, 1)
-    assert store.read(CELL).metrics == expected
+    assert store.read(KEPT).metrics == expected
 
 
-@pytest.mark.parametrize("damage", [d for d in DAMAGES if d is not alter_metrics])
+@pytest.mark.parametrize("damage", [d for d in DAMAGES if d is not alter_posterior])
 def test_a_report_sets_damaged_cells_aside(store, damage):
-    run("grid", cells(count=3), store.path)
-    damage(store.cell_folder(CELL))
+    run("grid", cells("sampled", count=3), store.path, keep_posterior=True)
+    damage(store.cell_folder(KEPT))
     records = store.records()
     assert (len(records.finished), len(records.corrupt)) == (2, 1)
-    assert CELL.name in str(records.corrupt[0])
+    assert KEPT.name in str(records.corrupt[0])
 
 
 def test_another_cells_files_are_corrupt(store):

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import importlib.util
 import io
 import re
 import xml.etree.ElementTree as ElementTree
@@ -300,10 +301,10 @@ def test_a_taken_port_is_stepped_over():
 
 
 def test_the_command_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli.app, ["explore"])
-    assert result.exit_code == cli.UNAVAILABLE
-    assert "predcp[explore]" in result.output
+    assert result.exit_code == 4
+    assert "the explorer needs marimo: pip install" in result.output
 
 
 def test_the_page_runs_as_a_notebook():

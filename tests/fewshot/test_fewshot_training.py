@@ -1,5 +1,6 @@
 """Training: same seed same bits, alone or in company, in one go or resumed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from predcp.fewshot import (
 )
 from predcp.fewshot import _fit as fit_module
 from predcp.fewshot import _train as train_module
+from predcp.fewshot._module_priors import module_prior_from_config
 from predcp.fewshot._objective import outer_loss
 from predcp.fewshot._runs import Present, run_values
 
@@ -167,8 +169,8 @@ def test_a_checkpoint_of_another_fit_is_refused(network, settings, train_pool, t
     with pytest.raises(CheckpointError, match=r"another fit \(it differs in settings\)"):
         other = replace(settings, inner_rate=0.02)
         fit_runs(network, other, run, train_pool, checkpoint=tmp_path / "fit")
-    saved = load_model(tmp_path / "fit", "fewshot-checkpoint")
-    arrays = {**saved.arrays, "leaf0000": saved.arrays["leaf0000"][..., :-1]}
+    saved = load_model(tmp_path / "fit", "checkpoint")
+    arrays = {**saved.arrays, "state/0000": saved.arrays["state/0000"][..., :-1]}
     save_model(tmp_path / "fit", replace(saved, arrays=arrays))
     with pytest.raises(CheckpointError, match="holds other arrays"):
         fit_runs(network, settings, run, train_pool, checkpoint=tmp_path / "fit")
@@ -377,17 +379,16 @@ def test_priors_by_name(name):
 
 def test_what_a_name_does_not_tell_is_described_in_full():
     """Descriptions tell checkpoints apart: the same fit has the same one in every process."""
-    prior = as_module_prior("predcp-gem-1e-3", modules="body")
-    assert list(prior.mask(("conv1", "head"))) == [1.0, 0.0]
-    assert prior.description == (
-        "PredCPModules(clip=None, pi='gem', beta=0.001, modules='body', measure='variance', "
-        "into_shared=True)"
-    )
-    for pi, words in (
-        (predcp.Exponential(mean=0.25), "pi=Exponential({'mean': 0.25}), beta=1.0"),
-        (dist.HalfNormal(0.5), "pi=HalfNormal({'scale': 0.5}), beta=1.0"),
+    body = as_module_prior("predcp-gem-1e-3", modules="body")
+    assert list(body.mask(("conv1", "head"))) == [1.0, 0.0]
+    for prior, words in (
+        (body, '"pi": "gem", "beta": 0.001, "modules": "body"'),
+        (ShrinkageModules(predcp.Exponential(mean=0.25)), '{"pi": "Exponential", "parameters"'),
+        (PredCPModules(dist.HalfNormal(0.5), modules=("a", "b")), '{"numpyro": "HalfNormal"'),
     ):
-        assert words in ShrinkageModules(pi).description
+        assert words in prior.description
+        again = module_prior_from_config(json.loads(prior.description))
+        assert type(again) is type(prior) and again.description == prior.description
 
 
 @pytest.mark.long

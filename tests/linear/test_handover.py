@@ -1,4 +1,4 @@
-"""Columns that hand over: the exact distribution of arrangements stays as it is."""
+"""Swaps of columns leave the exact distribution of arrangements invariant."""
 
 import itertools
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from predcp.linear._column_moves import Columns
-from predcp.linear._handover import handed_over
+from predcp.linear._handover import propose_swaps
 
 RANDOM = np.random.default_rng(3)
 ROWS, COLUMNS = 5, 4
@@ -58,7 +58,7 @@ def test_arrangements_stay_as_probable_as_their_density_says(proposals):
         key_start, key_moves = jax.random.split(key)
         start = jax.random.categorical(key_start, log_density)
         columns = Columns(directions[start], scales[start], directions[start] @ ACROSS)
-        columns, accepted = handed_over(
+        columns, accepted = propose_swaps(
             key_moves, columns, ACROSS, log_likelihoods, log_prior, proposals
         )
         far = jnp.abs(directions - columns.direction) + jnp.abs(scales - columns.local_scales)
@@ -89,7 +89,7 @@ def test_the_one_other_column_that_will_do_is_found_among_many():
         return jnp.sum(jax.nn.log_sigmoid(signs * fits), axis=-1)
 
     def step(columns, key):
-        columns, _ = handed_over(key, columns, across, fits_well, lambda _: 0.0, 20)
+        columns, _ = propose_swaps(key, columns, across, fits_well, lambda _: 0.0, 20)
         return columns, jnp.argmax(columns.local_scales)
 
     keys = jax.random.split(jax.random.key(1), 20)
@@ -100,7 +100,7 @@ def test_the_one_other_column_that_will_do_is_found_among_many():
 def test_nothing_to_trade_stays():
     """A fit that is not a number is refused, whatever is proposed."""
     begin = Columns(DIRECTION, SCALES, DIRECTION @ ACROSS)
-    after, accepted = handed_over(
+    after, accepted = propose_swaps(
         jax.random.key(0),
         begin,
         ACROSS,

@@ -1,5 +1,8 @@
 """Laplace's method: against closed forms, quadrature, finite differences and NUTS."""
 
+import time
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -16,8 +19,9 @@ from predcp.linear import (
     linear_regression,
     logistic_regression,
 )
-from predcp.linear._conditional import Conditional
+from predcp.linear._conditional import ByColumns, ByRows
 from predcp.linear._gaussian import NoMode, normal_at_mode
+from predcp.linear._likelihood import Likelihood
 from predcp.linear._priors import PRESETS
 
 GENERATOR = np.random.default_rng(0)
@@ -31,7 +35,7 @@ class FixedScale(CoefficientPrior):
         return numpyro.deterministic("beta", 0.7 * xi)
 
 
-def conditional(family, rows, columns, outputs=1, seed=0):
+def conditional(family, rows, columns, outputs=1, seed=0, form=None):
     generator = np.random.default_rng(seed)
     design = generator.standard_normal((rows, columns))
     outcomes = {
@@ -41,7 +45,8 @@ def conditional(family, rows, columns, outputs=1, seed=0):
     }[family]
     scales = np.exp(generator.standard_normal((columns, outputs)))
     weights = generator.integers(1, 3, rows).astype(float)
-    return Conditional(family, design, scales, outcomes, weights, 0.8)
+    form = form or (ByRows if rows < columns else ByColumns)
+    return form(Likelihood(family, outcomes, weights, 0.8), design, scales)
 
 
 CASES = [
@@ -56,9 +61,12 @@ def test_the_evidence_has_the_right_gradient(family, rows, columns, outputs):
     model = conditional(family, rows, columns, outputs)
 
     def moved(log_scales, log_noise=0.0):
-        scales = model.scales * np.exp(log_scales)
-        noise = model.noise * np.exp(log_noise)
-        changed = Conditional(family, model.design, scales, model.outcomes, model.weights, noise)
+        noise = model.likelihood.noise * np.exp(log_noise)
+        changed = replace(
+            model,
+            likelihood=replace(model.likelihood, noise=noise),
+            scales=model.scales * np.exp(log_scales),
+        )
         return changed.minus_log_evidence()
 
     slope, step = model.slope(), 1e-5
@@ -76,12 +84,11 @@ def test_the_evidence_has_the_right_gradient(family, rows, columns, outputs):
 @pytest.mark.parametrize(("rows", "columns"), [(12, 4), (5, 9)])
 def test_the_evidence_of_a_normal_outcome_is_exact(rows, columns):
     model = conditional("normal", rows, columns)
-    model = Conditional(
-        "normal", model.design, model.scales, model.outcomes, np.ones(rows), model.noise
-    )
+    likelihood = replace(model.likelihood, weights=np.ones(rows))
+    model = replace(model, likelihood=likelihood)
     covariance = (model.design * model.scales[:, 0] ** 2) @ model.design.T
-    covariance += model.noise**2 * np.eye(rows)
-    exact = multivariate_normal(np.zeros(rows), covariance).logpdf(model.outcomes)
+    covariance += likelihood.noise**2 * np.eye(rows)
+    exact = multivariate_normal(np.zeros(rows), covariance).logpdf(likelihood.outcomes)
     np.testing.assert_allclose(-model.minus_log_evidence(), exact, rtol=1e-10)
 
 
@@ -89,16 +96,38 @@ def test_the_evidence_of_a_normal_outcome_is_exact(rows, columns):
 def test_draws_have_the_covariance_of_the_curvature(family, rows, columns, outputs):
     model = conditional(family, rows, columns, outputs)
     generator = np.random.default_rng(1)
-    draws, densities = zip(*(model.draw(generator) for _ in range(4000)))
+    draws, densities, objectives = zip(*(model.draw(generator) for _ in range(4000)))
     flat = np.stack(draws).reshape(4000, -1)
     units = np.eye(flat.shape[1]).reshape(-1, *model.scales.shape)
-    factor = np.stack([model.curvature.forward(unit) for unit in units], axis=1)
+    square = model.likelihood.square_root(model.predictor(model.mode))
+    factor = np.stack([(model.predictor(u)[:, None] @ square).ravel() for u in units], axis=1)
     curvature = np.eye(flat.shape[1]) + factor.T @ factor
     whitened = (flat - model.mode.reshape(-1)) @ np.linalg.cholesky(curvature)
     np.testing.assert_allclose(np.cov(whitened.T), np.eye(flat.shape[1]), atol=0.12)
     np.testing.assert_allclose(whitened.mean(axis=0), 0.0, atol=0.08)
     expected = multivariate_normal(model.mode.reshape(-1), np.linalg.inv(curvature))
     np.testing.assert_allclose(densities[:5], expected.logpdf(flat[:5]), rtol=1e-6)
+    for u, objective in zip(draws[:5], objectives):
+        eta = model.design @ (model.scales * u)
+        direct = 0.5 * np.sum(u**2) - model.likelihood.log_density(eta)
+        np.testing.assert_allclose(objective, direct, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("family", "rows", "columns", "outputs"), CASES)
+def test_the_two_forms_agree_and_a_start_changes_nothing(family, rows, columns, outputs):
+    by_rows, by_columns = (
+        conditional(family, rows, columns, outputs, form=form) for form in (ByRows, ByColumns)
+    )
+    np.testing.assert_allclose(by_rows.mode, by_columns.mode, rtol=1e-6, atol=1e-7)
+    values = [model.minus_log_evidence() for model in (by_rows, by_columns)]
+    np.testing.assert_allclose(*values, rtol=1e-9)
+    slopes = [model.slope() for model in (by_rows, by_columns)]
+    np.testing.assert_allclose(slopes[0].log_scales, slopes[1].log_scales, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(slopes[0].log_noise, slopes[1].log_noise, rtol=1e-8)
+    for model, value in zip((by_rows, by_columns), values):
+        for away in (0.0, 3.0, 300.0):
+            started = replace(model, start=model.solution.eta + away)
+            np.testing.assert_allclose(started.minus_log_evidence(), value, rtol=1e-8)
 
 
 @pytest.mark.parametrize("dimension", [3, 400])
@@ -264,3 +293,34 @@ def test_a_model_that_is_not_linear_is_refused_with_the_cure():
 def test_too_few_draws_are_refused():
     with pytest.raises(ValueError, match="draws must be at least 4"):
         Laplace(draws=3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("rows", "columns", "most"), [(82, 5966, 16.0), (1000, 30, 15.0)], ids=["wide", "long"]
+)
+def test_a_fit_takes_seconds(rows, columns, most):
+    """Seconds of a processor, compilation included: on two cores a fit takes about half."""
+    generator = np.random.default_rng(6)
+    x = generator.standard_normal((rows, columns))
+    y = (x[:, 3] - x[:, 7] + generator.logistic(size=rows) > 0).astype(int)
+    target = Target(
+        logistic_regression, (jnp.asarray(x), jnp.asarray(y)), {"prior": PRESETS["predcp"]}
+    )
+    began = time.process_time()
+    (draws,) = Laplace().sample(target)
+    assert time.process_time() - began < most
+    assert draws.figures["slope"] < 0.1
+
+
+def test_progress_names_what_is_done_and_moves_during_the_search():
+    generator = np.random.default_rng(7)
+    x, y = generator.standard_normal((20, 3)), generator.integers(0, 2, 20)
+    target = Target(
+        logistic_regression, (jnp.asarray(x), jnp.asarray(y)), {"prior": PRESETS["ridge"]}
+    )
+    seen = []
+    Laplace(draws=30).sample(target, lambda done, total, words=None: seen.append((done, words)))
+    done, words = zip(*seen)
+    assert list(dict.fromkeys(words)) == ["compiling", "searching for the mode", "drawing"]
+    assert list(done) == sorted(done) and words.count("searching for the mode") > 5

@@ -9,13 +9,13 @@ import pytest
 
 import predcp
 from predcp.linear import (
-    Evidence,
+    ECP,
     GaussianPredictive,
-    HalfCauchyScale,
+    Horseshoe,
     LogisticPredictive,
-    Predictive,
+    PredCP,
 )
-from predcp.linear._priors import Setting
+from predcp.linear._coefficient_prior import Setting
 
 RANDOM = np.random.default_rng(0)
 X = jnp.asarray(RANDOM.normal(size=(6, 4)))
@@ -113,7 +113,7 @@ def test_inverse_and_supremum():
         ((X[0], LAMBDA, XI), "x must have shape"),
         ((X, LAMBDA[:3], XI), "local_scales"),
         ((X, -LAMBDA, XI), "local_scales must be positive"),
-        ((X, LAMBDA, XI[:, :3]), "draws must have shape"),
+        ((X, LAMBDA, XI[:, :3]), "noise must have shape"),
         ((X * 0.0, LAMBDA, XI), "x is all zero"),
         ((X.at[0, 0].set(jnp.nan), LAMBDA, XI), "x must be finite"),
     ],
@@ -143,7 +143,7 @@ def test_row_evidence_of_one_row_is_the_linear_evidence():
 
 @pytest.mark.parametrize(
     "prior",
-    [Evidence(), Predictive(draws=3), HalfCauchyScale()],
+    [ECP(), PredCP(noise_draws=3), Horseshoe()],
     ids=["ecp", "predcp", "half-cauchy"],
 )
 @pytest.mark.parametrize("family", ["bernoulli", "normal", "categorical"])

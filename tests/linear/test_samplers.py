@@ -1,5 +1,6 @@
 """Samplers against posteriors that are known by other means."""
 
+import time
 from dataclasses import replace
 
 import jax
@@ -12,12 +13,11 @@ import pytest
 import predcp
 from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
 from predcp.linear import (
-    Evidence,
-    HalfCauchyScale,
-    Hmc,
+    ECP,
+    Horseshoe,
     MeanField,
     Nuts,
-    Predictive,
+    PredCP,
     Target,
     logistic_regression,
 )
@@ -33,17 +33,16 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 
 # An exponential pi has no tail that would need millions of draws to see.
 PI = predcp.Exponential(mean=0.2)
-PRIOR = Evidence(PI)
+PRIOR = ECP(PI)
 
 
 def normal(mean):
     numpyro.sample("theta", dist.Normal(mean, SCALE).to_event(1))
 
 
-SHORT = {"chains": 2, "warmup": 300, "draws": 500}
+SHORT = {"chains": 2, "warmup": 600, "draws": 500}
 SAMPLERS = {
     "nuts": Nuts(**SHORT),
-    "hmc": Hmc(**SHORT, exchanges=0),
     "vectorised": Nuts(**SHORT, layout="vectorised"),
 }
 
@@ -61,7 +60,7 @@ def test_a_normal_is_recovered(name):
 
 def test_several_problems_in_one_program():
     shifts = jnp.stack([MEAN, MEAN + 10.0])
-    first, second = Hmc(**SHORT, exchanges=0).sample(Target(normal, (shifts,), problems=2))
+    first, second = Nuts(**SHORT).sample(Target(normal, (shifts,), problems=2))
     np.testing.assert_allclose(first.values["theta"].mean((0, 1)), MEAN, atol=0.5)
     np.testing.assert_allclose(second.values["theta"].mean((0, 1)), MEAN + 10.0, atol=0.5)
 
@@ -78,31 +77,63 @@ def test_same_seed_same_bits_and_no_second_compilation():
 
 
 def test_chains_go_on_until_they_have_mixed():
-    hardly = Hmc(
-        chains=2,
-        warmup=50,
-        draws=50,
-        chunk=50,
-        trajectory=0.05,
-        exchanges=0,
-        max_draws=200,
-        rhat=1.0001,
-    )
+    hardly = Nuts(chains=2, warmup=50, draws=50, chunk=50, max_depth=1, max_draws=200, rhat=1.0001)
     (draws,) = hardly.sample(Target(normal, (MEAN,)))
-    assert draws.values["theta"].shape[1] == 200
-    (hurried,) = replace(hardly, max_seconds=1e-6).sample(Target(normal, (MEAN,)))
-    np.testing.assert_array_equal(hurried.values["theta"], draws.values["theta"][:, :50])
-    easily = Hmc(chains=2, warmup=50, draws=50, chunk=50, exchanges=0, max_draws=200, rhat=10.0)
-    assert easily.sample(Target(normal, (MEAN,)))[0].values["theta"].shape[1] == 50
+    assert draws.values["theta"].shape[1] == 200 and draws.missing == 0
+    easily = replace(hardly, rhat=10.0)
+    (short,) = easily.sample(Target(normal, (MEAN,)))
+    np.testing.assert_array_equal(short.values["theta"], draws.values["theta"][:, :50])
 
 
-def test_progress_reaches_its_total():
+@pytest.mark.parametrize("layout", ["sequential", "vectorised"])
+def test_a_limit_on_time_is_kept_and_said(layout):
+    """Chains of equal length, the steps of a run without a limit, and the number left out."""
+    whole = Nuts(chains=2, warmup=200, draws=200, layout=layout)
+    (all_draws,) = whole.sample(Target(normal, (MEAN,)))
+    hurried = replace(whole, draws=10**7, max_draws=10**8, max_seconds=0.5)
+    began = time.monotonic()
+    (draws,) = hurried.sample(Target(normal, (MEAN,)))
+    assert time.monotonic() - began < 2.0
+    kept = draws.values["theta"].shape[1]
+    assert draws.missing == 10**7 - kept and kept > 200
+    np.testing.assert_array_equal(draws.values["theta"][:, :200], all_draws.values["theta"])
+    # Not even the warm-up: a few steps nevertheless, half of them kept.
+    (nothing,) = replace(whole, max_seconds=1e-9).sample(Target(normal, (MEAN,)))
+    assert 4 <= nothing.values["theta"].shape[1] < 100
+    assert nothing.missing > 200
+
+
+def slow(mean):
+    """A normal whose density takes about a millisecond."""
+    theta = numpyro.sample("theta", dist.Normal(mean, SCALE).to_event(1))
+    work, _ = jax.lax.scan(lambda a, _: (jnp.tanh(a), None), theta[0] * jnp.ones(5000), length=10)
+    numpyro.factor("work", 1e-12 * jnp.sum(work))
+
+
+@pytest.mark.parametrize("layout", ["sequential", "processes", "vectorised"])
+def test_progress_moves_every_two_seconds_and_names_compilation(layout):
     seen = []
-    Nuts(chains=2, warmup=20, draws=20, chunk=10).sample(
+
+    def report(done, total, words=None):
+        seen.append((time.monotonic(), done, total, words))
+
+    sampler = Nuts(chains=2, warmup=100, draws=100, max_depth=3, layout=layout)
+    sampler.sample(Target(slow, (MEAN,)), report)
+    assert seen[0][1:] == (0, 200 if layout == "vectorised" else 400, "compiling")
+    times, done, totals, words = (list(column) for column in zip(*seen[1:]))
+    assert set(words) == {"sampling"}
+    assert done == sorted(set(done)) and done[-1] == totals[-1]
+    assert len(done) > 5
+    assert np.max(np.diff(times)) < 2.0
+
+
+def test_progress_reaches_a_function_of_two_arguments():
+    seen = []
+    Nuts(chains=2, warmup=20, draws=20).sample(
         Target(normal, (MEAN,)), lambda done, total: seen.append((done, total))
     )
-    assert [done for done, _ in seen] == list(range(1, 9))
-    assert {total for _, total in seen} == {8}
+    assert seen[0] == (0, 80) and seen[-1] == (80, 80)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def kept(sites, x, y):
@@ -124,19 +155,15 @@ def gap(first, second):
 
 # By default both are part of test_calibration.
 @pytest.mark.long
-@pytest.mark.parametrize("prior", [Evidence(PI), Predictive(PI)], ids=["ecp", "predcp"])
-def test_coordinates_and_exchanges_leave_the_posterior_alone(prior):
+@pytest.mark.parametrize("prior", [ECP(PI), PredCP(PI)], ids=["ecp", "predcp"])
+def test_coordinates_leave_the_posterior_alone(prior):
     plain = replace(prior, coordinates="log", centring=0.0)
     reference = fitted(plain, Nuts(chains=4, warmup=300, draws=1500, target_acceptance=0.95))
-    ours = fitted(prior, Hmc(chains=4, warmup=500, draws=2000, exchanges=5, seed=1))
-    assert ours.statistics["exchanged"].mean() > 0.05
+    ours = fitted(prior, Nuts(chains=4, warmup=500, draws=2000, seed=1))
     for name in ("log_tau", "logits"):
         mine, theirs = ours.values[name], reference.values[name]
         assert np.max(rank_normalised_rhat(mine)) < 1.02
         assert np.all(gap(np.tanh(mine / 4.0), np.tanh(theirs / 4.0)) < 4.5)
-    # The two columns are copies of each other but for a tenth: exchange makes them alike.
-    sizes = np.abs(ours.values["beta"]).mean((0, 1))
-    assert 0.7 < sizes[0] / sizes[1] < 1.4
 
 
 @pytest.mark.parametrize("rule", ["advi", "converged"])
@@ -152,9 +179,9 @@ def test_mean_field_finds_a_normal(rule):
 
 
 def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
-    from predcp.linear._priors import LogOf, Setting
+    from predcp.linear._coefficient_prior import LogOf, Setting
 
-    prior = HalfCauchyScale().log_scale(Setting(DESIGN, "bernoulli"), jnp.ones(2))
+    prior = Horseshoe().log_scale(Setting(DESIGN, "bernoulli"), jnp.ones(2))
     assert isinstance(prior, LogOf)
     value = jnp.asarray([-80.0, 0.0, 80.0], jnp.float32)
     expected = np.log(2 / np.pi) - np.logaddexp(value, -value.astype(float))
@@ -164,7 +191,8 @@ def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
 @pytest.mark.parametrize("log_tau", [-2e3, -300.0, 0.0, 300.0, 2e3])
 def test_a_complexity_prior_stays_in_floating_point(log_tau):
     """exp(log tau) is 0 or infinite at the ends; the density of log tau is not."""
-    from predcp.linear._priors import Setting, as_coefficient_prior
+    from predcp.linear._coefficient_prior import Setting
+    from predcp.linear._priors import as_coefficient_prior
 
     given = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LogisticEvidence(DESIGN))
     setting = Setting(DESIGN, "bernoulli")
@@ -175,16 +203,29 @@ def test_a_complexity_prior_stays_in_floating_point(log_tau):
         assert value == given.log_scale().log_prob(log_tau)
 
 
+def test_a_prior_of_a_variance_is_one_of_the_standard_deviation():
+    """tau is a standard deviation here; LinearEvidence has a variance."""
+    from predcp.linear._coefficient_prior import Setting
+    from predcp.linear._priors import as_coefficient_prior
+
+    given = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), predcp.LinearEvidence(DESIGN))
+    setting = Setting(DESIGN, "normal")
+    log_scale = as_coefficient_prior(given).log_scale(setting, jnp.ones(2))
+    # P(tau < t) = P(tau^2 < t^2), so the density of log tau is that of log tau^2, twice.
+    expected = given.log_prob(0.7**2) + np.log(0.7**2) + np.log(2.0)
+    np.testing.assert_allclose(log_scale.log_prob(jnp.log(0.7)), expected, rtol=1e-12)
+    drawn = log_scale.sample(jax.random.key(0), (5,))
+    np.testing.assert_allclose(2.0 * drawn, given.log_scale().sample(jax.random.key(0), (5,)))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Nuts(chains=0), "chains must be at least 1"),
         (lambda: Nuts(max_depth=0), "max_depth"),
         (lambda: Nuts(target_acceptance=1.0), "target_acceptance"),
-        (lambda: Hmc(trajectory=0.0), "trajectory"),
-        (lambda: Hmc(max_draws=10), "max_draws"),
-        (lambda: Hmc(max_seconds=0.0), "max_seconds"),
-        (lambda: Hmc(exchanges=-1), "exchanges"),
+        (lambda: Nuts(max_draws=10), "max_draws"),
+        (lambda: Nuts(max_seconds=0.0), "max_seconds"),
         (lambda: MeanField(rule="best"), "rule must be"),
     ],
 )
@@ -207,7 +248,7 @@ def test_processes_give_what_one_process_gives():
     sampler = Nuts(chains=3, warmup=1, draws=39, chunk=10, layout="processes")
     (far,) = sampler.sample(target, lambda done, total: seen.append((done, total)))
     (near,) = replace(sampler, layout="sequential").sample(target)
-    assert [done for done, _ in seen] == list(range(1, 13)) and seen[-1][1] == 12
+    assert seen[0] == (0, 120) and seen[-1] == (120, 120)
     # Rounding may differ where sums are split among threads, and chains amplify it.
     np.testing.assert_allclose(far.values["theta"][:, 0], near.values["theta"][:, 0], rtol=1e-6)
     assert far.values["theta"].shape == near.values["theta"].shape
@@ -218,7 +259,7 @@ def test_processes_give_what_one_process_gives():
     # Chains that are never content go on to the end, in the same processes.
     (longer,) = replace(sampler, max_draws=156, rhat=0.0).sample(target)
     assert workers == _WORKERS
-    assert longer.values["theta"].shape == (3, 159, 3)
+    assert longer.values["theta"].shape == (3, 156, 3)
     np.testing.assert_array_equal(longer.values["theta"][:, :39], far.values["theta"])
 
 
@@ -251,9 +292,9 @@ def test_only_what_can_be_imported_travels():
 
 def test_single_precision_follows_double():
     arrays = DESIGN.astype(jnp.float32), CLASSES
-    target = Target(logistic_regression, arrays, {"prior": Predictive(PI), "intercept": False})
+    target = Target(logistic_regression, arrays, {"prior": PredCP(PI), "intercept": False})
     double = Target(
-        logistic_regression, (DESIGN, CLASSES), {"prior": Predictive(PI), "intercept": False}
+        logistic_regression, (DESIGN, CLASSES), {"prior": PredCP(PI), "intercept": False}
     )
     position = double.start(jax.random.key(0))
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), position)
@@ -264,6 +305,18 @@ def test_single_precision_follows_double():
     )
 
 
-def test_exchanges_need_columns():
-    with pytest.raises(ValueError, match="exchanges=0"):
-        Hmc(chains=1, warmup=5, draws=5).sample(Target(normal, (MEAN,)))
+@pytest.mark.parametrize("rule", ["advi", "converged"])
+def test_progress_of_a_mean_field_fit_moves(rule):
+    seen = []
+
+    def report(done, total, words=None):
+        seen.append((done, total, words))
+
+    # A tolerance that is never met: the fit goes on to its last step.
+    method = MeanField(rule=rule, max_steps=950, tolerance=0.0, draws=4)
+    (draws,) = method.sample(Target(normal, (MEAN,)), report)
+    blocks = 9 if rule == "advi" else 10
+    assert seen[0] == (0, blocks, "compiling")
+    assert len(seen) > 4 and seen[-1] == (blocks, blocks, "fitting")
+    assert [done for done, *_ in seen] == sorted(done for done, *_ in seen)
+    assert draws.figures["steps"] == (900 if rule == "advi" else 950)

@@ -1,15 +1,26 @@
 """The estimators keep scikit-learn's contract, and do what their own adds to it."""
 
+import json
 import pickle
 
 import matplotlib.pyplot as plt
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import predcp
-from predcp.resnet import Preset, ResNetClassifier, ResNetRegressor
+from predcp._divergence_priors import prior_to_config
+from predcp.resnet import (
+    FixedLayers,
+    InverseGammaLayers,
+    PredCPLayers,
+    Preset,
+    ResNetClassifier,
+    ResNetRegressor,
+)
+from predcp.resnet._complexity_priors import layer_prior_from_config
 
 plt.switch_backend("Agg")
 
@@ -133,6 +144,37 @@ def test_classes_and_probabilities():
     np.testing.assert_allclose(shares.sum(1), 1.0)
     draws = model.sample_predictions(x, 5)
     assert draws.shape == (5, len(x), 3) and draws.std(0).max() > 0.0
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        PredCPLayers(predcp.Exponential(mean=0.25)),
+        PredCPLayers(dist.HalfNormal(0.5)),
+        predcp.LogCauchy(scale=0.5),
+        FixedLayers(0.1),
+        InverseGammaLayers(2.0, 3.0),
+        "half-cauchy",
+    ],
+    ids=lambda prior: prior if isinstance(prior, str) else type(prior).__name__,
+)
+def test_a_saved_prior_is_the_same_prior(prior):
+    config = json.loads(json.dumps(prior_to_config(prior)))
+    again = layer_prior_from_config(config)
+    assert type(again) is type(prior) and prior_to_config(again) == config
+    if hasattr(prior, "pi"):
+        kappa = np.asarray([0.1, 2.0])
+        np.testing.assert_array_equal(again.pi.log_prob(kappa), prior.pi.log_prob(kappa))
+
+
+def test_only_priors_are_made_from_a_saved_file():
+    for config in (
+        {"class": "Network", "parameters": {}},
+        {"pi": "Popen", "parameters": {}},
+        {"numpyro": "util", "parameters": {}},
+    ):
+        with pytest.raises(ValueError, match="no prior is called|numpyro has no distribution"):
+            layer_prior_from_config(config)
 
 
 @pytest.mark.parametrize("kind", ["regressor", "classifier"])

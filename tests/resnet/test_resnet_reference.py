@@ -1,9 +1,4 @@
-"""NUTS as a reference, functions from the prior, the depth experiment's picture, devices."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""NUTS as a reference, and functions from the prior."""
 
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -13,16 +8,12 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 import predcp
-from predcp.experiments import EXPERIMENTS, Cell, Store, run
 from predcp.resnet import (
     Data,
     Model,
     Network,
     Preset,
     as_layer_prior,
-    depth_picture,
-    depth_table,
-    layer_table,
     network_program,
     plot_prior_functions,
     prior_functions,
@@ -34,7 +25,6 @@ from predcp.resnet._rows import ROWS
 from predcp.resnet._training import Optimiser, seed_words
 
 plt.switch_backend("Agg")
-RESULTS = Path(__file__).parents[2] / "results"
 
 
 def curve(rows=25, seed=0):
@@ -157,88 +147,3 @@ def test_the_picture_of_prior_functions():
         prior_functions("cauchy", 2, GRID)
     with pytest.raises(ValueError, match="x must be finite"):
         prior_functions("normal", 2, np.zeros((2, 2)))
-
-
-def test_the_stored_depth_experiment_has_a_table_and_a_picture(tmp_path):
-    with pytest.raises(LookupError, match="no cells with a depth"):
-        depth_table(Store(tmp_path, "depth"))
-    with pytest.raises(LookupError, match="no residual networks"):
-        layer_table(Store(tmp_path, "depth"))
-    store = Store(RESULTS, "depth")
-    table = depth_table(store)
-    cells = EXPERIMENTS["depth"]()
-    assert set(table["layers"]) == {cell.settings["layers"] for cell in cells}
-    assert (table["splits"] == 10).all() and 10 * len(table) == len(cells)
-    assert (table["live_layers"] <= table["layers"]).all()
-    layers = layer_table(store)
-    # Four data sets, four priors, 2 + 5 + 10 + 25 layers.
-    assert len(layers) == 16 * 42 and layers["alive"].between(0.0, 1.0).all()
-    assert (layers["acting_scale"] > 0.0).all()
-    assert len(depth_picture(store).axes) == 8
-
-
-@pytest.mark.long
-def test_the_depth_experiment_has_a_table_and_a_picture(tmp_path):
-    settings = {"width": 4, "epochs": 1, "samples": 1, "prediction_samples": 4, "batch": 200}
-    cells = [
-        Cell("diabetes", "resnet", prior, "vi", split, settings=settings | {"layers": layers})
-        for prior in ("inverse-gamma", "fixed-1")
-        for layers in (1, 2)
-        for split in range(2)
-    ]
-    store = Store(tmp_path, "depth")
-    run("depth", cells, tmp_path, engine="batch")
-    table = depth_table(store)
-    assert len(table) == 4 and set(table["layers"]) == {1, 2} and (table["splits"] == 2).all()
-    assert (table["live_layers"] <= table["layers"]).all()
-    layers = layer_table(store)
-    # Two priors with one layer and with two: six layers in all.
-    assert len(layers) == 6 and layers["alive"].between(0.0, 1.0).all()
-    assert (layers["acting_scale"] > 0.0).all()
-    figure = depth_picture(store)
-    assert len(figure.axes) == 2
-
-
-_SHARDED = """
-import jax
-from predcp.experiments import Cell, Context
-from predcp.resnet import _sharding, cell
-assert jax.device_count() == 8
-settings = {"width": 5, "epochs": 2, "samples": 2, "prediction_samples": 8, "batch": 64}
-cells = [Cell("diabetes", "resnet", prior, "vi", split, settings=settings)
-         for prior in ("inverse-gamma", "predcp") for split in range(5)]
-spread = _sharding.over_devices
-seen = []
-def watched(tree, devices=None):
-    tree = spread(tree, devices)
-    seen.append(len(jax.tree.leaves(tree)[0].sharding.device_set))
-    return tree
-for devices in (jax.devices()[:1], jax.devices()):
-    cell.over_devices = lambda tree: watched(tree, devices)
-    for result in cell.run_many(cells, Context()):
-        print(*(float(v).hex() for v in result.metrics["test"].values()))
-assert seen == [1, 8], seen
-"""
-
-
-@pytest.mark.long
-def test_eight_devices_give_the_result_of_one():
-    environment = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0",
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": str(Path(predcp.__file__).parents[1]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", _SHARDED],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = np.array(
-        [[float.fromhex(v) for v in line.split()] for line in done.stdout.splitlines()]
-    )
-    assert found.shape == (20, 5)
-    # Batched products may add in another order on fewer fits.
-    np.testing.assert_allclose(found[10:], found[:10], rtol=1e-4, atol=1e-5)

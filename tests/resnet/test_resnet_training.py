@@ -6,9 +6,9 @@ import numpy as np
 import optax
 import pytest
 
+from predcp._support.checkpoint import CheckpointError
 from predcp.resnet import Model, Network, Objective, Preset, as_layer_prior, as_preset
 from predcp.resnet._branch import branch_moments
-from predcp.resnet._checkpoint import CheckpointError
 from predcp.resnet._fit import Stopping, fit
 from predcp.resnet._objective import expectation_step, loss
 from predcp.resnet._posterior import start
@@ -84,9 +84,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
     # A finished fit is only read.
     leaves_equal(whole.posterior, trained(model("predcp"), epochs=6, checkpoint=path).posterior)
     for changed in ({"seed": 4}, {"epochs": 7}):
-        with pytest.raises(CheckpointError, match="checkpoint of another fit"):
+        with pytest.raises(CheckpointError, match="belongs to another fit"):
             trained(model("predcp"), checkpoint=path, **{"epochs": 6} | changed)
-    with pytest.raises(CheckpointError, match="checkpoint of another fit"):
+    with pytest.raises(CheckpointError, match="belongs to another fit"):
         trained(model("inverse-gamma"), epochs=6, checkpoint=path)
 
 
@@ -162,14 +162,16 @@ def test_one_gradient_step_of_tau_is_that_of_its_log_posterior():
     posterior, batch, key = start(jax.random.key(0), NETWORK), data(16), jax.random.key(5)
     scales = expectation_step(description, posterior, objective)
     hidden = flipout(NETWORK, posterior, batch.x, description.samples, key).hidden
-    rows = np.exp(np.asarray(NETWORK.by_layer(scales.body)))[0]
+    rows = jnp.exp(NETWORK.by_layer(scales.body))[0]
     moments = np.asarray(posterior.mean.body**2 + jax.nn.softplus(posterior.spread.body))[2:]
     head = posterior.mean.head
     second = branch_moments(hidden, rows, head, jax.nn.softplus(posterior.spread.head)).second()
     # log kappa = log tau + log c, tau = 1, and d/du of
     # -n u / 2 - sum(m / lambda^2) e^-u / 2 + log pi(log kappa) - u.
     kappa = np.log(0.5 * 20.0 * float(second))
-    by_hand = -18.0 + 0.5 * (moments.sum(1) / rows).sum() - 2.0 * kappa / (1 + kappa**2) - 1.0
+    by_hand = (
+        -18.0 + 0.5 * (moments.sum(1) / np.asarray(rows)).sum() - 2.0 * kappa / (1 + kappa**2) - 1.0
+    )
     assert float(slope.log_tau[0]) == pytest.approx(-by_hand / ROWS_COUNT, rel=1e-4)
 
 

@@ -4,6 +4,7 @@ Each works on `log kappa`, so that divergences far outside floating point keep t
 """
 
 from predcp._divergence_priors._base import DivergencePrior
+from predcp._divergence_priors._config import prior_from_config, prior_to_config
 from predcp._divergence_priors._exponential import Exponential
 from predcp._divergence_priors._gamma import Gamma
 from predcp._divergence_priors._gamma_exponential import GammaExponential
@@ -21,5 +22,7 @@ __all__ = [
     "HalfCauchy",
     "LogCauchy",
     "as_divergence_prior",
+    "prior_from_config",
+    "prior_to_config",
     "with_truncated_tail",
 ]

@@ -1,8 +1,15 @@
 """Divergences between observation distributions, stable near equality and at saturation."""
 
+import numpyro.distributions as dist
+
 from predcp._divergences import (  # noqa: F401  (each registers its family)
     _bernoulli,
     _categorical,
+    _dirichlet,
+    _gamma,
+    _laplace,
+    _multivariate_normal,
+    _negative_binomial,
     _normal,
     _poisson,
     _student_t,
@@ -13,6 +20,7 @@ from predcp._divergences._divergence import (
     Member,
     abstract_members,
     coordinates_of,
+    families,
     jensen_shannon,
     kl,
     log_mean_and_elasticity,
@@ -22,12 +30,17 @@ from predcp._divergences._divergence import (
     squared_hellinger,
 )
 
+if hasattr(dist, "HurdlePoisson"):
+    # Older releases of NumPyro have no hurdles.
+    from predcp._divergences import _hurdle  # noqa: F401
+
 __all__ = [
     "Coordinates",
     "Divergence",
     "Member",
     "abstract_members",
     "coordinates_of",
+    "families",
     "jensen_shannon",
     "kl",
     "log_mean_and_elasticity",

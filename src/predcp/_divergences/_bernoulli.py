@@ -141,12 +141,12 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     return [(log_size + c.log_p + c.log_q, 0.5 * lift * velocity["logits"])]
 
 
-_KL = Rule(_value(kl_part, 1.0), _kl_slope, bounded=True)
-_REVERSE = Rule(_value(reversed_kl_part, 1.0), _reverse_slope, bounded=False)
-kl.add(dist.Bernoulli, _KL)
-kl.add(dist.Binomial, counted(_KL))
-reverse_kl.add(dist.Bernoulli, _REVERSE)
-reverse_kl.add(dist.Binomial, counted(_REVERSE))
+KL = Rule(_value(kl_part, 1.0), _kl_slope, bounded=True)
+REVERSE = Rule(_value(reversed_kl_part, 1.0), _reverse_slope, bounded=False)
+kl.add(dist.Bernoulli, KL)
+kl.add(dist.Binomial, counted(KL))
+reverse_kl.add(dist.Bernoulli, REVERSE)
+reverse_kl.add(dist.Binomial, counted(REVERSE))
 squared_hellinger.add(
     dist.Bernoulli, Rule(_value(hellinger_part, 0.25), _hellinger_slope, bounded=True)
 )

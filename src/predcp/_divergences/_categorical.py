@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
+from jax.nn import log_sigmoid
 from jaxtyping import Array
 from numpyro.distributions.discrete import (
     CategoricalLogits,
@@ -41,12 +42,34 @@ from predcp._numerics.special import expm1_minus, log_mean_exp_zero
 
 @register_family(dist.Categorical, CategoricalLogits, CategoricalProbs, class_axes=1)
 def _coordinates(categorical) -> Coordinates:
-    return {"logits": jnp.asarray(categorical.logits)}
+    return {"logits": _logits(categorical, CategoricalProbs)}
+
+
+def _logits(distribution, by_probabilities: type):
+    """Logits up to a constant; from probabilities as their logs, whose program is then visible."""
+    if isinstance(distribution, by_probabilities):
+        return jnp.log(jnp.asarray(distribution.probs))
+    return jnp.asarray(distribution.logits)
+
+
+@register_family(dist.Categorical, dist.OrderedLogistic, class_axes=1)
+def _ordered_coordinates(ordered: dist.OrderedLogistic) -> Coordinates:
+    """Log probabilities `log(S(c_k - f) - S(c_(k-1) - f))`, S the sigmoid, which may be tiny."""
+    above = jnp.asarray(ordered.cutpoints) - jnp.asarray(ordered.predictor)[..., None]
+    low, high = above[..., :-1], above[..., 1:]
+    # S(b) - S(a) = S(b) S(-a) (1 - e^(a - b))
+    width = jnp.diff(jnp.asarray(ordered.cutpoints), axis=-1)
+    inner = log_sigmoid(high) + log_sigmoid(-low) + jnp.log(-jnp.expm1(-width))
+    return {
+        "logits": jnp.concatenate(
+            [log_sigmoid(above[..., :1]), inner, log_sigmoid(-above[..., -1:])], axis=-1
+        )
+    }
 
 
 @register_family(dist.Multinomial, MultinomialLogits, MultinomialProbs, class_axes=1)
 def _multinomial_coordinates(multinomial) -> Coordinates:
-    logits = jnp.asarray(multinomial.logits)
+    logits = _logits(multinomial, MultinomialProbs)
     count = jnp.asarray(multinomial.total_count, logits.dtype)[..., None]
     return {"logits": logits, "total_count": jnp.broadcast_to(count, logits.shape)}
 

@@ -9,19 +9,31 @@ far outside floating point stay representable.
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-from numpyro.distributions.distribution import ExpandedDistribution, Independent
+from numpyro.distributions.distribution import (
+    ExpandedDistribution,
+    Independent,
+    MaskedDistribution,
+)
 
+from predcp._divergences._refusals import reason
 from predcp._numerics.log_of_exp import without_overflow
 from predcp._numerics.special import Terms, log_abs_sum_and_ratio
+from predcp._support.check import known
 
 Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]
+# The coordinate that says which points of a masked distribution are observed: 1 or 0.
+_MASK = "mask"
+# What a mean over points is taken per: "trial", "row", or the units that each point stands for.
+Per = Any
 
 
 class Rule(NamedTuple):
@@ -32,11 +44,13 @@ class Rule(NamedTuple):
     - `slope`: (reference, direction, log_size, velocity) to the terms of its derivative,
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
+    - `fixed`: coordinates that the model and the reference must share.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
     slope: Callable[[Coordinates, Coordinates, LogSize, Coordinates], list[Terms]]
     bounded: bool
+    fixed: tuple[str, ...] = ()
 
 
 class Member(NamedTuple):
@@ -68,6 +82,22 @@ def register_family(
     return record
 
 
+def alike(*values: Any) -> list[Array]:
+    """Parameters of a distribution as arrays of one shape and one floating-point type.
+
+    A Python number takes the type of the arrays beside it.
+    """
+    kind = jnp.result_type(*values)
+    if not jnp.issubdtype(kind, jnp.floating):
+        kind = jnp.result_type(float)
+    return list(jnp.broadcast_arrays(*(jnp.asarray(value, kind) for value in values)))
+
+
+def families() -> set[Any]:
+    """Every family that some class of NumPyro distributions is read as."""
+    return {family for family, _, _ in _FAMILIES.values()}
+
+
 class Divergence:
     """A divergence of a model's observation distribution from a reference's.
 
@@ -85,15 +115,29 @@ class Divergence:
     def __repr__(self) -> str:
         return f"predcp.{self.name}"
 
+    def knows(self, family: Any) -> bool:
+        """Whether there is a rule for a family."""
+        return family in self._rules
+
     def rule(self, family: Any) -> Rule:
         """The rule for a family, or an error that names those there are."""
         if family not in self._rules:
-            known = ", ".join(sorted(known.__name__ for known in self._rules))
+            names = ", ".join(sorted(other.__name__ for other in self._rules))
             raise ValueError(
                 f"divergence {self.name!r} is not known for {family.__name__} observations "
-                f"(it is for: {known}); add it with predcp.register_divergence"
+                f"(it is for: {names}); add it with predcp.register_divergence"
             )
         return self._rules[family]
+
+    def check_fixed(self, family: Any, direction: Coordinates) -> None:
+        """Refuse a displacement of a coordinate that the rule for the family holds fixed."""
+        for name in self.rule(family).fixed:
+            numbers = known(direction[name])
+            if numbers is not None and np.any(numbers != 0.0):
+                raise ValueError(
+                    f"divergence {self.name!r} between {family.__name__} observations needs the "
+                    f"same {name} in both, but it differs by up to {np.max(np.abs(numbers)):.3g}"
+                )
 
     def add(self, family: Any, rule: Rule) -> None:
         """Add the rule for one family."""
@@ -114,10 +158,13 @@ class Divergence:
                 name: model.coordinates[name] - reference.coordinates[name]
                 for name in model.coordinates
             }
+            direction = _held(direction, reference.coordinates)
+            self.check_fixed(model.family, direction)
             batch_shape = jnp.broadcast_shapes(model.batch_shape, reference.batch_shape)
-            value = jnp.zeros(batch_shape)
+            kind = jnp.result_type(*direction.values())
+            value = jnp.zeros(batch_shape, kind)
             for log_weight, coefficient in rule.value(
-                reference.coordinates, direction, jnp.zeros(())
+                reference.coordinates, direction, jnp.zeros((), kind)
             ):
                 term = jnp.exp(log_weight) * coefficient
                 value = value + term.sum(axis=tuple(range(len(batch_shape), term.ndim)))
@@ -139,17 +186,35 @@ def members(distribution: Any) -> list[Member]:
         )
     batch_shape = distribution.batch_shape
     inner: Any = distribution
-    while isinstance(inner, Independent | ExpandedDistribution):
+    masks: list[Any] = []
+    while isinstance(inner, Independent | ExpandedDistribution | MaskedDistribution):
+        if isinstance(inner, MaskedDistribution):
+            masks.append(inner._mask)
         inner = inner.base_dist
     for base in type(inner).__mro__:
         if base in _FAMILIES:
             family, coordinates, class_axes = _FAMILIES[base]
-            return [Member(family, coordinates(inner), batch_shape, class_axes)]
-    known = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
+            summed = distribution.event_shape[: distribution.event_dim - inner.event_dim]
+            plates = (*batch_shape, *summed)
+            found = coordinates(inner)
+            spread = {name: _spread(array, plates, class_axes) for name, array in found.items()}
+            if masks:
+                kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
+                kept = kept.reshape(*kept.shape, *[1] * class_axes)
+                kept = kept.astype(jnp.result_type(*found.values()))
+                spread[_MASK] = _spread(kept, plates, class_axes)
+            return [Member(family, spread, batch_shape, class_axes)]
+    names = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
     raise ValueError(
-        f"no divergence is known for {type(inner).__name__} observations (known: {known}); "
-        "add one with predcp.register_divergence"
+        f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
+        f"(known: {names}); add one with predcp.register_divergence"
     )
+
+
+def _spread(array: Array, plates: tuple[int, ...], class_axes: int) -> Array:
+    """A coordinate of every point, also where `expand` has left one for many."""
+    classes = array.shape[array.ndim - class_axes :]
+    return jnp.broadcast_to(array, (*plates, *classes))
 
 
 def abstract_members(likelihood: Callable[..., Any], *arguments: Any) -> list[Member]:
@@ -181,11 +246,20 @@ def log_mean_and_elasticity(
     log_sizes: list[LogSize],
     velocities: list[Coordinates],
     keep: int = 0,
+    per: Per = "trial",
+    weights: Array | None = None,
 ) -> tuple[Array, Array]:
     """Log of the mean divergence over points and draws, summed over members; its log elasticity.
 
-    **Arguments**: the members, and for each the reference's coordinates, the displacement from them
-    and its velocity (as in `Rule`, with a leading axis of draws, which `keep=1` leaves alone).
+    The mean over points is `sum_n w_n D_n / sum_n w_n u_n`, where u_n is the number of units that
+    point n stands for.
+
+    **Arguments**
+    - the members, and for each the reference's coordinates, the displacement from them and its
+        velocity (as in `Rule`, with a leading axis of draws, which `keep=1` leaves alone).
+    - `per`: the unit. `"trial"`: u_n is the total count of a binomial or multinomial, 1 for other
+        families; `"row"`: 1; an array that broadcasts to the batch shape: u_n itself (an exposure).
+    - `weights`: w_n, an array that broadcasts to the batch shape; 1 when None.
     """
     values: list[Terms] = []
     slopes: list[Terms] = []
@@ -194,14 +268,59 @@ def log_mean_and_elasticity(
         found, reference, directions, log_sizes, velocities
     ):
         rule = divergence.rule(member.family)
-        log_points = math.log(max(1, math.prod(member.batch_shape)))
+        move, speed = _held(move, start), _held(speed, start)
+        log_points = _log_units(member, start, move, per, weights)
         for sums, terms in (
             (values, rule.value(start, move, size)),
             (slopes, rule.slope(start, move, size, speed)),
         ):
-            sums += [(weight - log_points, coefficient) for weight, coefficient in terms]
+            for log_weight, coefficient in terms:
+                if weights is not None:
+                    coefficient = coefficient * _along_points(weights, member, coefficient.ndim)
+                sums.append((log_weight - log_points, coefficient))
     log_value, log_elasticity = log_abs_sum_and_ratio(values, slopes, keep)
     return log_value if keep else log_value - math.log(draws), log_elasticity
+
+
+def _log_units(
+    member: Member, start: Coordinates, move: Coordinates, per: Per, weights: Array | None
+) -> Array | float:
+    """Log of `sum_n w_n u_n` over the points that no mask leaves out."""
+    counts, mask = start.get("total_count"), start.get(_MASK)
+    if (
+        weights is None
+        and mask is None
+        and (isinstance(per, str) and (per == "row" or counts is None))
+    ):
+        return math.log(max(1, math.prod(member.batch_shape)))
+    units = jnp.ones(member.batch_shape) if isinstance(per, str) else jnp.asarray(per)
+    trailing = jax.tree.leaves(move)[0].ndim - 1 - len(member.batch_shape)
+
+    def by_point(array: Array) -> Array:
+        """The mean over events and classes, and over draws where the reference has them."""
+        inner = array.mean(axis=tuple(range(array.ndim - trailing, array.ndim)))
+        return inner.mean(axis=tuple(range(inner.ndim - len(member.batch_shape))))
+
+    if isinstance(per, str) and per == "trial" and counts is not None:
+        units = by_point(counts)
+    if mask is not None:
+        units = units * by_point(mask)
+    kind = jnp.result_type(*move.values())
+    weighted = units if weights is None else units * weights
+    return jnp.log(jnp.sum(jnp.broadcast_to(weighted, member.batch_shape).astype(kind)))
+
+
+def _held(displacement: Coordinates, start: Coordinates) -> Coordinates:
+    """The displacement of the points that a mask keeps: the others stay where they are."""
+    if _MASK not in start:
+        return displacement
+    return {name: array * start[_MASK] for name, array in displacement.items()}
+
+
+def _along_points(weights: Array, member: Member, rank: int) -> Array:
+    """Weights on the axes of points of an array that has draws before and more axes behind them."""
+    points = jnp.broadcast_to(weights, member.batch_shape)
+    return points.reshape(*points.shape, *[1] * (rank - 1 - points.ndim))
 
 
 def register_divergence(
@@ -240,7 +359,7 @@ def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounde
         return {name: jnp.exp(log_size) * array for name, array in direction.items()}
 
     def value(reference, direction, log_size):
-        return [(jnp.zeros(()), function(reference, displaced(direction, log_size)))]
+        return [(jnp.zeros_like(log_size), function(reference, displaced(direction, log_size)))]
 
     def slope(reference, direction, log_size, velocity):
         _, tangent = jax.jvp(
@@ -248,7 +367,7 @@ def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounde
             (displaced(direction, log_size),),
             (displaced(velocity, log_size),),
         )
-        return [(jnp.zeros(()), tangent)]
+        return [(jnp.zeros_like(log_size), tangent)]
 
     return Rule(value, slope, bounded)
 
@@ -265,7 +384,7 @@ def counted(rule: Rule) -> Rule:
     def slope(reference, direction, log_size, velocity):
         return times(rule.slope(reference, direction, log_size, velocity), reference)
 
-    return Rule(value, slope, rule.bounded)
+    return Rule(value, slope, rule.bounded, (*rule.fixed, "total_count"))
 
 
 kl = Divergence("kl")

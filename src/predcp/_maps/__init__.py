@@ -5,8 +5,6 @@ from predcp._maps._complexity import (
     ScalarComplexity,
     Unit,
     VectorComplexity,
-    extrapolated,
-    floating_range,
     require_unit,
 )
 from predcp._maps._depth import DepthComplexity, unit_normal
@@ -21,6 +19,7 @@ from predcp._maps._modular import ModularComplexity
 from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
     "CoefficientEvidence",
@@ -34,10 +33,9 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "TabulatedComplexity",
     "Unit",
     "VectorComplexity",
-    "extrapolated",
-    "floating_range",
     "require_moving",
     "require_unit",
     "sampled",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -53,16 +53,21 @@ class Complexity(Transform):
         vars(restored).update(jax.tree.unflatten(structure, leaves))
         return restored
 
-    @property
-    def unit(self) -> Unit | None:
-        """What `tau` is: a "variance" or a "standard deviation" (a signed map: a "coefficient").
+    if TYPE_CHECKING:
+        unit: Unit | None
+    else:
 
-        A subclass states it as a class attribute. None, where it is not known, makes summaries ask.
-        """
-        raise NotImplementedError(
-            f'{type(self).__name__} must state the unit of its scale: unit = "variance" or '
-            '"standard deviation"'
-        )
+        @property
+        def unit(self) -> Unit | None:
+            """What `tau` is: a "variance" or a "standard deviation" (a signed map: a "coefficient").
+
+            A subclass states it as a class attribute. None, where it is not known, makes summaries
+            ask.
+            """
+            raise NotImplementedError(
+                f'{type(self).__name__} must state the unit of its scale: unit = "variance" or '
+                '"standard deviation"'
+            )
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -317,7 +322,7 @@ class VectorComplexity(Complexity):
 
     def _each_vector(self, function: Callable[[Any], Any], values: PyTree[Array]) -> Any:
         """Apply a function of one vector (or of a pytree of such) over leading axes."""
-        shape = jnp.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
+        shape = np.broadcast_shapes(*(leaf.shape for leaf in jax.tree.leaves(values)))
         shape = self.forward_shape(shape)
         values = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), values)
         if len(shape) == 1:
@@ -386,26 +391,3 @@ def require_unit(unit: Any) -> Unit:
     if unit not in ("variance", "standard deviation"):
         raise ValueError(f'unit must be "variance" or "standard deviation", got {unit!r}')
     return unit
-
-
-def floating_range(dtype: Any) -> float:
-    """Half-width of the range of `log tau` in which a black-box model is asked for predictions."""
-    return 0.45 * float(np.log(jnp.finfo(dtype).max))
-
-
-def extrapolated(
-    value_and_elasticity: Callable[[Array], tuple[Array, Array]], half_width: Any
-) -> Evaluate:
-    """A map given in floating point, continued beyond it by its power law at the edge.
-
-    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it.
-    """
-
-    def everywhere(log_tau):
-        inside = jnp.clip(log_tau, -half_width, half_width)
-        log_kappa, log_elasticity = value_and_elasticity(inside)
-        # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
-        beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
-        return log_kappa + beyond, log_elasticity
-
-    return everywhere

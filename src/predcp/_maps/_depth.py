@@ -18,12 +18,13 @@ from predcp._divergences import (
     kl,
     log_mean_and_elasticity,
 )
-from predcp._maps._complexity import VectorComplexity, extrapolated, floating_range
-from predcp._maps._displacement import displacement
+from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import sampled
+from predcp._numerics.displacement import displacement
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import concrete
 from predcp._support.check import known, require_callable, require_finite
 from predcp._support.compiled import compiled
@@ -52,7 +53,7 @@ class _Layer(NamedTuple):
 
 
 class _Outputs(NamedTuple):
-    """What a layer does to the outputs: those below it and the branch's own, per unit of size."""
+    """Outputs below a layer, and what its branch adds, both per unit of size."""
 
     below: Float[Array, "draws points outputs"]
     rise: Float[Array, "draws points outputs"]
@@ -68,10 +69,10 @@ class DepthComplexity(VectorComplexity):
     **variance** of layer l's weights.
 
     **Arguments**
-    - `hidden`: h_0, shape (N, H), or (S, N, H) one a draw; for inputs x, `f(x @ W_in)`.
+    - `hidden`: h_0, shape (N, H), or (S, N, H) with one per draw; for inputs x, `f(x @ W_in)`.
     - `weights`: standard normal draws of the L weight matrices, shape (S, L, H, H), times any row
         scales.
-    - `output_weights`: shape (H, K), or (S, H, K) one a draw.
+    - `output_weights`: shape (H, K), or (S, H, K) with one per draw.
     - `likelihood`: from outputs (N, K) to a NumPyro distribution; unit normal when left out.
     - `activation`: f, of an array (N, H).
     - `biases`: shape (L, H), kept by the reference too; None for none.
@@ -267,7 +268,7 @@ class DepthComplexity(VectorComplexity):
 
         return extrapolated(evaluate, 2.0 * self._limit)
 
-    # A layer that moves the outputs as sqrt(tau): one product with W, whatever the scale.
+    # A layer that moves the outputs as sqrt(tau): one product with W serves every scale.
 
     def _branches(self, state: _State, layer: _Layer) -> Float[Array, "draws points width"]:
         branch = jax.vmap(self._branch, in_axes=(0, 0, None))
@@ -427,7 +428,7 @@ class DepthComplexity(VectorComplexity):
 
 
 def _row_size(log_size: Array, member: Any, direction: dict[str, Array]) -> Array:
-    """The size of each row, with axes to broadcast over what belongs to a row."""
+    """The size of each row, with axes added to broadcast over the row's arrays."""
     rank = max(leaf.ndim for leaf in direction.values()) - member.class_axes
     return log_size.reshape(log_size.shape + (1,) * max(0, rank - log_size.ndim))
 

@@ -10,7 +10,8 @@ from jax.nn import softplus
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._maps._complexity import ScalarComplexity, extrapolated, floating_range
+from predcp._maps._complexity import ScalarComplexity
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._numerics.special import log_minus_log1p
 from predcp._support.arrays import concrete
 from predcp._support.check import require_design, require_finite, require_positive

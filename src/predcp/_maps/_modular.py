@@ -1,11 +1,12 @@
 """Module-wise complexity for meta-learning: how far each module may leave what tasks share."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+from jax.tree_util import DictKey, GetAttrKey, Partial, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
@@ -14,6 +15,7 @@ from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
+from predcp._support.compiled import compiled
 
 
 def _module_name(path: tuple[Any, ...]) -> str:
@@ -27,6 +29,25 @@ def _module_name(path: tuple[Any, ...]) -> str:
         case SequenceKey():
             return str(first.idx)
     return str(first)
+
+
+@dataclass(frozen=True)
+class _OneModule:
+    """The likelihood as a function of one module's leaves, the others given."""
+
+    likelihood: Callable[[PyTree, Any], Any]
+    structure: Any
+    moving: tuple[bool, ...]
+
+    def __call__(self, values: list[Array], theta: list[Array], x: Any) -> Any:
+        own = iter(theta)
+        whole = [next(own) if moves else value for value, moves in zip(values, self.moving)]
+        return self.likelihood(jax.tree.unflatten(self.structure, whole), x)
+
+
+def _with_step(values: list[Array], tau: Array, xi: list[Array]) -> list[Array]:
+    """Parameters at a variance: `phi + sqrt(tau) xi`."""
+    return [value + jnp.sqrt(tau) * step for value, step in zip(values, xi)]
 
 
 class ModularComplexity(VectorComplexity):
@@ -103,18 +124,11 @@ class ModularComplexity(VectorComplexity):
         values = [value for _, value in paths]
         mine = [value for value, moves in zip(values, moving) if moves]
 
-        def likelihood(theta, x):
-            own = iter(theta)
-            whole = [next(own) if moves else value for value, moves in zip(values, moving)]
-            return self.likelihood(jax.tree.unflatten(structure, whole), x)
-
-        def parameters(tau, xi):
-            return [value + jnp.sqrt(tau) * step for value, step in zip(mine, xi)]
-
         noise = jax.tree.leaves(self.noise)
         return {
-            "likelihood": likelihood,
-            "parameters": parameters,
+            # Pytrees with functions that compare equal: the map of a module is compiled once.
+            "likelihood": Partial(_OneModule(self.likelihood, structure, tuple(moving)), values),
+            "parameters": Partial(_with_step, mine),
             "reference": mine,
             "x": self.x,
             "noise": [step for step, moves in zip(noise, moving) if moves],
@@ -171,6 +185,7 @@ class ModularComplexity(VectorComplexity):
         ]
         return sampled(self.likelihood(jax.tree.unflatten(structure, moved), self.x), key_data)
 
+    @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " modules"]) -> Float[Array, "draws modules"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
         return self._by_module(lambda single, u: single.log_value_by_draw(u), log_tau)

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._complexity import Unit, VectorComplexity, floating_range, require_unit
+from predcp._maps._complexity import Unit, VectorComplexity, require_unit
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import floating_range
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
 from predcp._support.compiled import compiled
@@ -44,7 +45,7 @@ class OrderedComplexity(VectorComplexity):
     - `noise`: xi with a leading axis of S draws: a list of L pytrees of arrays for a list of
         functions, any pytree for one function.
     - `components`: L, needed for one function.
-    - `divergence`, `bounded`: as in `PredictiveComplexity`.
+    - `divergence`, `bounded`, `per`, `weights`: as in `PredictiveComplexity`.
     - `unit`: "variance" or "standard deviation", what each tau is; None to find it from a list of
         functions.
     """
@@ -61,9 +62,12 @@ class OrderedComplexity(VectorComplexity):
         divergence: Divergence = kl,
         bounded: bool | None = None,
         unit: Unit | None = None,
+        per: Any = "trial",
+        weights: Any = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.x, self.divergence = x, divergence
+        self.per, self.weights = per, weights
         if callable(parameters):
             if not isinstance(components, int) or components < 1:
                 raise ValueError(
@@ -91,7 +95,7 @@ class OrderedComplexity(VectorComplexity):
         made = [self._checked(entry, bounded) for entry in range(self.components)]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.powers = tuple(single.power for single in made)
-        self.bounded = made[0].bounded
+        self.bounded, self.per, self.weights = made[0].bounded, made[0].per, made[0].weights
         self.cost = self.components * made[0].cost
         self.unit = self._find_unit() if unit is None else require_unit(unit)
 
@@ -127,6 +131,8 @@ class OrderedComplexity(VectorComplexity):
             "x": self.x,
             "noise": self.noise,
             "divergence": self.divergence,
+            "per": self.per,
+            "weights": self.weights,
         }
 
     def _theta(self, tau: Sequence[Array], xi: PyTree) -> PyTree:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import (
     Divergence,
+    Member,
     abstract_members,
     coordinates_of,
     kl,
@@ -22,16 +23,15 @@ from predcp._divergences import (
 from predcp._maps._complexity import (
     ScalarComplexity,
     Unit,
-    extrapolated,
-    floating_range,
     require_unit,
 )
-from predcp._maps._displacement import displacement, parameter_step
+from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float, concrete
-from predcp._support.check import known, require_callable
+from predcp._support.check import known, require_callable, require_positive
 from predcp._support.compiled import compiled
 
 # Directions of the coordinates, log of their common size, and velocities in units of it.
@@ -42,7 +42,10 @@ class PredictiveComplexity(ScalarComplexity):
     """Expected divergence of a model's predictions from the reference's (Equations 8 and 9).
 
     `D(tau) = mean_s mean_n KL[p(y_n | theta(tau, xi_s)) || p(y_n | theta_0)]`: summed over the event
-    dimensions of the observations, averaged over their batch dimensions and over the draws.
+    dimensions of the observations, averaged over their batch dimensions and over the draws. The
+    average is per trial, so that six rows of `Binomial(20)` and 120 rows of `Bernoulli` with the
+    same data give the same D.
+
     The draws are part of the object, so that the density is deterministic and differentiable.
 
     A model whose predictions move from the reference as a power of tau (a linear predictor, a
@@ -65,9 +68,16 @@ class PredictiveComplexity(ScalarComplexity):
         (a softmax is bounded, a location is not). Say True for a model that saturates by itself.
     - `unit`: "variance" or "standard deviation", what tau is to the parameters; None to find it
         from how `parameters` moves with tau. Where neither says, summaries ask for it.
+    - `per`: the unit of the average over points, `sum_n w_n D_n / sum_n w_n u_n`. `"trial"`: u_n is the
+        total count of a binomial or multinomial point, 1 for other families. `"row"`: 1. An array that
+        broadcasts to the batch shape: u_n itself, for instance the exposures of Poisson counts.
+    - `weights`: w_n, non-negative, an array that broadcasts to the batch shape; 1 when None.
     """
 
     unit: Unit | None = None
+    # A map made by `trusted` has these unless it is given others.
+    per: Any = "trial"
+    weights: Array | None = None
 
     def __init__(
         self,
@@ -80,22 +90,30 @@ class PredictiveComplexity(ScalarComplexity):
         homogeneous: float | bool | None = None,
         bounded: bool | None = None,
         unit: Unit | None = None,
+        per: Any = "trial",
+        weights: Any = None,
     ):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
         self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
-        self.noise = jax.tree.map(as_float, noise)
+        self.noise = jax.tree.map(_as_noise, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
         self.check()
-        found = abstract_members(self.likelihood, self._first_origin(), self.x)
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
         self.power = self._find_power(homogeneous)
         self.unit = self._find_unit(unit)
+        self.per = per if isinstance(per, str) else require_positive("per", per)
+        if isinstance(per, str) and per not in ("trial", "row"):
+            raise ValueError(f"per must be 'trial', 'row' or an array of units, got {per!r}")
+        self.weights = None if weights is None else _checked_weights(weights)
+        for name in ("per", "weights"):
+            _check_broadcasts(name, getattr(self, name), found)
         leaves = jax.tree.leaves([member.coordinates for member in found])
         self.cost = 8 * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
@@ -137,6 +155,7 @@ class PredictiveComplexity(ScalarComplexity):
         inputs = jax.tree.leaves((self._arrays(), self.x))
         if not all(concrete(leaf) for leaf in inputs):
             return
+        found = abstract_members(self.likelihood, self._first_origin(), self.x)
         gaps: list[np.ndarray | None] = []
         # Two scales: at one alone a model may pass through its reference.
         for scale in (1.0, 2.7):
@@ -144,8 +163,10 @@ class PredictiveComplexity(ScalarComplexity):
             moved = jax.vmap(lambda xi, tau=tau: self._coordinates(self.parameters(tau, xi)))(
                 self.noise
             )
-            pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
-            gaps += [known(value - origin) for value, origin in pairs]
+            shifts = jax.tree.map(lambda here, start: here - start, moved, self._reference())
+            for member, shift in zip(found, shifts):
+                self.divergence.check_fixed(member.family, shift)
+            gaps += [known(gap) for gap in jax.tree.leaves(shifts)]
         if any(gap is None for gap in gaps):
             return
         if not any(np.any(gap != 0.0) for gap in gaps if gap is not None):
@@ -265,7 +286,15 @@ class PredictiveComplexity(ScalarComplexity):
             directions, log_size, speeds = moved(log_tau)
             sizes = [log_size] * len(found)
             return log_mean_and_elasticity(
-                self.divergence, found, reference, directions, sizes, speeds, keep
+                self.divergence,
+                found,
+                reference,
+                directions,
+                sizes,
+                speeds,
+                keep,
+                self.per,
+                self.weights,
             )
 
         return extrapolated(evaluate, half_width)
@@ -311,6 +340,30 @@ class PredictiveComplexity(ScalarComplexity):
         return log_kappa
 
 
+def _checked_weights(weights: Any) -> Array:
+    array = require_positive("weights", weights, zero=True)
+    numbers = known(array)
+    if numbers is not None and not np.any(numbers > 0.0):
+        raise ValueError("weights are all 0: D would have no observations")
+    return array
+
+
+def _check_broadcasts(name: str, array: Any, found: list[Member]) -> None:
+    """Refuse an array that is not one number per point."""
+    if array is None or isinstance(array, str):
+        return
+    for member in found:
+        shape = np.shape(array)
+        padded = (1,) * (len(member.batch_shape) - len(shape)) + shape
+        if len(padded) > len(member.batch_shape) or any(
+            own not in (1, size) for own, size in zip(padded, member.batch_shape)
+        ):
+            raise ValueError(
+                f"{name} must broadcast to the batch shape {member.batch_shape} of the "
+                f"observations, got shape {shape}"
+            )
+
+
 def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
     """Displacement and velocity in units of the larger displacement, so that squares are safe."""
     largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
@@ -329,6 +382,12 @@ def sampled(observations: Any, key: Array) -> PyTree:
     )
     keys = jax.random.split(key, len(leaves))
     return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
+
+
+def _as_noise(leaf: Any) -> Array:
+    """Floating-point numbers; the data of random keys stay whole numbers."""
+    array = jnp.asarray(leaf)
+    return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
 
 
 def _numeric(leaf: Any) -> bool:

@@ -1,4 +1,9 @@
-"""How far to trust chains of draws: rank-normalised split R-hat and effective sample sizes."""
+"""Convergence of chains: rank-normalised split R-hat and effective sample sizes.
+
+The same definitions as in arviz-stats (Vehtari et al., 2021), against which the tests check them.
+arviz-stats is an extra and not needed at run time. It computes one quantity after the other; here
+thousands of coefficients are one array operation, which a sampler repeats while it runs.
+"""
 
 import numpy as np
 
@@ -15,12 +20,12 @@ def rank_normalised_rhat(draws: np.ndarray) -> np.ndarray:
     return np.maximum(_rhat(_normal_scores(split)), _rhat(_normal_scores(folded)))
 
 
-def that_move(draws: np.ndarray) -> np.ndarray:
-    """The quantities that are not the same in every draw of every chain, as a saturated probability is.
+def varying_quantities(draws: np.ndarray) -> np.ndarray:
+    """The quantities that are not the same number in every draw of every chain.
 
-    Chains agree upon such a one, and no statistic says so.
+    R-hat is undefined for constants, such as saturated probabilities; treat them as converged.
 
-    **Arguments:** `draws` is `(chains, draws, quantities)`; what is not finite counts as moving.
+    **Arguments:** `draws` is `(chains, draws, quantities)`; what is not finite counts as varying.
     """
     with np.errstate(invalid="ignore"):
         still = np.ptp(draws, axis=(0, 1)) == 0.0
@@ -28,12 +33,12 @@ def that_move(draws: np.ndarray) -> np.ndarray:
 
 
 def worst_rhat(draws: np.ndarray) -> float:
-    """The largest R-hat of the quantities that move, 1 if none does; NaN if one is not finite.
+    """The largest R-hat of the quantities that vary, 1 if none does; NaN if one is not finite.
 
-    **Arguments:** as `that_move`.
+    **Arguments:** as `varying_quantities`.
     """
-    moving = that_move(draws)
-    return float(np.max(rank_normalised_rhat(moving))) if moving.size else 1.0
+    varying = varying_quantities(draws)
+    return float(np.max(rank_normalised_rhat(varying))) if varying.size else 1.0
 
 
 def bulk_ess(draws: np.ndarray) -> np.ndarray:

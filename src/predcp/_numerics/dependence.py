@@ -24,14 +24,14 @@ _CONSTANT = Origin()
 _ZERO = Origin(zero=True)
 
 _PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
-_SUMS = {"add", "sub", "add_any", "concatenate", "pad", "max", "min"}
+_SUMS = {"add", "sub", "add_any", "concatenate", "pad", "max", "min", "stack"}
 # Functions with f(0) = 0 of their first operand; the others are indices or sizes.
 _FIXING_ZERO = {
     "abs", "asin", "asinh", "atan", "atanh", "broadcast_in_dim", "cbrt", "cholesky", "convert_element_type",
     "copy", "copy_p", "cumsum", "div", "dynamic_slice", "erf", "expand_dims", "expm1", "gather",
     "imag", "log1p", "neg", "real", "reduce_max", "reduce_min", "reduce_sum", "reshape", "rev",
     "sign", "sin", "sinh", "slice", "sort", "split", "sqrt", "square", "squeeze",
-    "stop_gradient", "tan", "tanh", "transpose",
+    "stop_gradient", "tan", "tanh", "tile", "transpose", "unstack",
 }  # fmt: skip
 _NESTED = {
     "pjit",
@@ -100,13 +100,59 @@ def _apply(equation: Any, origins: list[Origin]) -> list[Origin]:
             if parameters.get(key) is not None
         )
         return _follow(getattr(inner, "jaxpr", inner), origins)
-    if origins and _is_zero(name, parameters, origins):
+    if name == "scan":
+        return _scan(parameters, origins)
+    if name == "while":
+        return _while(parameters, origins)
+    if name == "cond":
+        # The first operand says which branch is taken.
+        branches = [_follow(branch.jaxpr, origins[1:]) for branch in parameters["branches"]]
+        results = [_either(*each) for each in zip(*branches)]
+        return [Origin(each.labels | origins[0].labels, each.zero) for each in results]
+    if origins and _is_zero(equation, origins):
         return [_ZERO] * len(equation.outvars)
     union = Origin(frozenset().union(*(origin.labels for origin in origins)))
     return [union] * len(equation.outvars)
 
 
-def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bool:
+def _either(*origins: Origin) -> Origin:
+    """What is known of a value that may be any of these."""
+    labels = frozenset().union(*(origin.labels for origin in origins))
+    return Origin(labels, all(origin.zero for origin in origins))
+
+
+def _scan(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
+    constants, count = parameters["num_consts"], parameters["num_carry"]
+    fixed, sequences = origins[:constants], origins[constants + count :]
+    carry = origins[constants : constants + count]
+    while True:
+        results = _follow(parameters["jaxpr"].jaxpr, [*fixed, *carry, *sequences])
+        # What a step depends on only grows, so this ends.
+        after = [_either(old, new) for old, new in zip(carry, results)]
+        if after == carry:
+            return [*carry, *results[count:]]
+        carry = after
+
+
+def _while(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
+    tests, constants = parameters["cond_nconsts"], parameters["body_nconsts"]
+    asked, fixed = origins[:tests], origins[tests : tests + constants]
+    carry = origins[tests + constants :]
+    while True:
+        (stop,) = _follow(parameters["cond_jaxpr"].jaxpr, [*asked, *carry])
+        results = _follow(parameters["body_jaxpr"].jaxpr, [*fixed, *carry])
+        # How often the loop runs depends on what its test depends on.
+        after = [
+            _either(old, Origin(new.labels | stop.labels, new.zero))
+            for old, new in zip(carry, results)
+        ]
+        if after == carry:
+            return carry
+        carry = after
+
+
+def _is_zero(equation: Any, origins: list[Origin]) -> bool:
+    name = equation.primitive.name
     if name in _PRODUCTS:
         return any(origin.zero for origin in origins)
     if name in _SUMS:
@@ -117,6 +163,11 @@ def _is_zero(name: str, parameters: dict[str, Any], origins: list[Origin]) -> bo
         return all(origin.zero for origin in origins[1:])
     if name in _FIXING_ZERO:
         return origins[0].zero
+    if name == "triangular_solve":
+        return origins[1].zero
     if name == "integer_pow":
-        return origins[0].zero and parameters["y"] > 0
+        return origins[0].zero and equation.params["y"] > 0
+    if name == "pow":
+        power = equation.invars[1]
+        return origins[0].zero and isinstance(power, Literal) and bool(np.all(power.val > 0))
     return False

@@ -32,11 +32,11 @@ ZERO = Form(True, None, zero=True)
 
 _REARRANGING = {
     "broadcast_in_dim", "convert_element_type", "copy", "cumsum", "dynamic_slice", "expand_dims",
-    "gather", "neg", "reduce_sum", "reduce_window_sum", "reshape", "rev", "slice", "squeeze",
-    "stop_gradient", "transpose",
+    "gather", "neg", "reduce_sum", "reduce_window_sum", "reshape", "rev", "slice", "split",
+    "squeeze", "stop_gradient", "tile", "transpose", "unstack",
 }  # fmt: skip
 _PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
-_SUMS = {"add", "sub", "add_any", "concatenate", "pad"}
+_SUMS = {"add", "sub", "add_any", "concatenate", "pad", "stack"}
 _COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
 _NESTED = {
     "pjit",
@@ -81,6 +81,8 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
         if inner is None:
             inner = parameters.get("fun_jaxpr")
         return _trace(getattr(inner, "jaxpr", inner), forms)
+    if name == "scan":
+        return _scan(parameters, forms)
     if all(form.degree is None for form in forms):
         kept = name in _REARRANGING or name in _SUMS
         zero = kept and all(form.zero for form in forms)
@@ -101,6 +103,8 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
         if right.pure and (first.pure or first.degree is None):
             return _power((first.degree or Fraction(0)) - right.degree)
         return None
+    if name == "triangular_solve":
+        return forms[1] if first.degree is None else None
     if name == "select_n":
         return _sum(forms[1:]) if forms[0].degree is None else None
     if name in ("max", "min"):
@@ -119,7 +123,7 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
         return first
     if name == "sign":
         return FIXED
-    if name == "sqrt":
+    if name in ("sqrt", "cholesky"):
         return _power(first.degree / 2)
     if name == "square":
         return _power(first.degree * 2)
@@ -130,7 +134,23 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
     return None
 
 
-def _trace(jaxpr: Any, inputs: Sequence[Form]) -> list[Form | None]:
+def _scan(parameters: dict[str, Any], forms: list[Form]) -> list[Form | None]:
+    constants, count = parameters["num_consts"], parameters["num_carry"]
+    fixed, sequences = forms[:constants], forms[constants + count :]
+    carry: list[Form | None] = list(forms[constants : constants + count])
+    while True:
+        results = _trace(parameters["jaxpr"].jaxpr, [*fixed, *carry, *sequences])
+        # A form only grows (zero, fixed, a power, unknown), so this ends.
+        after = [
+            None if old is None or new is None else _sum([old, new])
+            for old, new in zip(carry, results)
+        ]
+        if after == carry:
+            return [*carry, *results[count:]]
+        carry = after
+
+
+def _trace(jaxpr: Any, inputs: Sequence[Form | None]) -> list[Form | None]:
     known: dict[Any, Form | None] = dict(zip(jaxpr.invars, inputs))
     known.update({variable: FIXED for variable in jaxpr.constvars})
 

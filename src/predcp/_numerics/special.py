@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jax.nn import softplus
+from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array, Float
 
 # Terms of a sum kept apart: the term is exp(log_weight) * coefficient.
@@ -116,6 +116,20 @@ def _log_minus_log1p_jvp(primals, tangents):
     return value, jnp.exp(2.0 * w - softplus(w) - value) * w_dot
 
 
+@jax.custom_jvp
+def log_softplus(w: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log log(1 + exp(w))`, for every real w."""
+    small = w < 0.5 * math.log(float(jnp.finfo(w.dtype).eps))
+    return jnp.where(small, w - 0.5 * jnp.exp(w), jnp.log(softplus(jnp.where(small, 0.0, w))))
+
+
+@log_softplus.defjvp
+def _log_softplus_jvp(primals, tangents):
+    (w,), (w_dot,) = primals, tangents
+    value = log_softplus(w)
+    return value, jnp.exp(jnp.minimum(log_sigmoid(w) - value, 0.0)) * w_dot
+
+
 def log_cosh(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """`log cosh(x)`, with relative accuracy near 0 and no overflow."""
     small = jnp.abs(x) < 1.0
@@ -146,6 +160,62 @@ def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
         near * jnp.tanh(near) - log_cosh(near),
         math.log(2.0) - jnp.log1p(decay) - far * decay / (1.0 + decay),
     )
+
+
+# Coefficients of 1 / b^(2 k - 1) in log Gamma(b) less Stirling's formula: B_2k / (2k (2k - 1)).
+_STIRLING = [
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+    -3617 / 122400,
+]
+_SHIFT = 10  # from here on those terms leave an error below rounding
+
+
+def _stirling_parts(inverse: Array) -> tuple[Array, Array]:
+    """The series above at `b = 1 / inverse`, and its derivative in b times b."""
+    square = inverse**2
+    series = inverse * _polynomial(square, _STIRLING)
+    slopes = [-(2 * k + 1) * coefficient for k, coefficient in enumerate(_STIRLING)]
+    return series, inverse * _polynomial(square, slopes)
+
+
+def digamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`digamma(a + 1)` at `a = exp(log_a)`, for every real log_a."""
+    large = log_a > math.log(_SHIFT)
+    far, a = jnp.where(large, log_a, 10.0), jnp.exp(jnp.where(large, 0.0, log_a))
+    # digamma(b) = log b - 1 / (2 b) + R'(b), with b = a + 1 or shifted upwards
+    log_b = far + jnp.log1p(jnp.exp(-far))
+    inverse = jnp.exp(-log_b)
+    above = log_b - 0.5 * inverse + _stirling_parts(inverse)[1] * inverse
+    shifted = a + 1.0 + _SHIFT
+    below = jnp.log(shifted) - 0.5 / shifted + _stirling_parts(1.0 / shifted)[1] / shifted
+    below = below - jnp.sum(1.0 / (a[..., None] + jnp.arange(1.0, _SHIFT + 1, dtype=a.dtype)), -1)
+    return jnp.where(large, above, below)
+
+
+def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`a digamma(a + 1) - log Gamma(a + 1) - a` at `a = exp(log_a)`, whose large parts cancel."""
+    large = log_a > math.log(_SHIFT)
+    far, a = jnp.where(large, log_a, 10.0), jnp.exp(jnp.where(large, 0.0, log_a))
+    log_b = far + jnp.log1p(jnp.exp(-far))
+    inverse = jnp.exp(-log_b)
+    series, slope = _stirling_parts(inverse)
+    constant = 0.5 - 0.5 * math.log(2.0 * math.pi)
+    above = constant - 0.5 * log_b + 0.5 * inverse + (1.0 - inverse) * slope - series
+    shifted = a + 1.0 + _SHIFT
+    series, slope = _stirling_parts(1.0 / shifted)
+    # log Gamma(shifted) less a, and a digamma(shifted)
+    log_gamma = (shifted - 0.5) * jnp.log(shifted) - shifted + 0.5 * math.log(2.0 * math.pi)
+    psi = jnp.log(shifted) - 0.5 / shifted + slope / shifted
+    below = a * psi - log_gamma - series - a
+    steps = a[..., None] + jnp.arange(1.0, _SHIFT + 1, dtype=a.dtype)
+    below = below + jnp.sum(jnp.log(steps) - a[..., None] / steps, -1)
+    return jnp.where(large, above, below)
 
 
 def log_abs_sum(terms: Sequence[Terms], keep: int = 0) -> Float[Array, "..."]:

@@ -1,11 +1,12 @@
-"""Show how far a fit is."""
+"""Show the progress of a fit."""
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
-# Told how many of how many pieces of work are done; more may be added as they end.
-Progress = Callable[[int, int], None]
+# Called with how many of how many pieces of work are done; the total may grow.
+Progress = Callable[..., None]
 
 
 class Bar(Protocol):
@@ -15,23 +16,49 @@ class Bar(Protocol):
 
 
 @contextlib.contextmanager
-def shown(progress: Any, words: str) -> Iterator[Progress | None]:
-    """The function that a sampler reports to.
+def progress_bar(
+    progress: Any, words: str, describe: Callable[[Any], str] | None = None
+) -> Iterator[Progress | None]:
+    """The function that a fit reports to.
 
-    **Arguments**: `progress`, None (or False) for silence, True for a bar on standard error, or a
-    function of the steps done and their total.
+    **Arguments**
+    - `progress`: None (or False) for silence, True for a bar on standard error, or a function of
+        the steps done, their total and, if it takes three arguments, words for what is being done
+        (`compiling`, `sampling`; None for no change).
+    - `words`: what the bar is called.
+    - `describe`: for a fit whose third argument is a value instead of words (an accuracy, say):
+        the words of a bar for that value.
     """
     if progress is None or progress is False:
         yield None
     elif progress is True:
         with bar(words) as report:
-            yield report
+            if describe is None:
+                yield report
+            else:
+                yield lambda done, total, value: report(done, total, f"{words}, {describe(value)}")
     else:
         if not callable(progress):
+            arguments = "(done, total)" if describe is None else "(done, total, value)"
             raise ValueError(
-                f"progress must be None, True or a function of (done, total), got {progress!r}"
+                f"progress must be None, True or a function of {arguments}, got {progress!r}"
             )
-        yield cast(Progress, progress)
+        given = cast(Progress, progress)
+        yield as_report(given) if describe is None else given
+
+
+def as_report(progress: Progress | None) -> Bar:
+    """A function `report(done, total, words)` of any function of progress, or of None.
+
+    A function of two arguments never hears the words; one of three does.
+    """
+    if progress is None:
+        return lambda done, total, words=None: None
+    try:
+        inspect.signature(progress).bind(0, 1, "words")
+    except TypeError:
+        return lambda done, total, words=None: progress(done, total)
+    return cast(Bar, progress)
 
 
 @contextlib.contextmanager

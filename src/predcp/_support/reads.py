@@ -3,16 +3,20 @@
 A compiled program keeps the values that a function read when it was traced. `reads` lists those
 values: closure cells, defaults, globals, and the attributes of global modules and objects that
 the code names, through plain Python functions. Plain values and small NumPy arrays count by
-value, everything else by identity. Functions of installed numerical libraries are not entered.
+value, everything else by identity. Left out are functions of installed numerical libraries, and
+variables that a function assigns itself, such as a counter of its calls.
 """
 
+import dis
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from operator import itemgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import Partial, PyTreeDef
 
 from predcp._support.arrays import is_array
 
@@ -40,9 +44,17 @@ class _Same:
 
 
 @lru_cache(maxsize=4096)
+def _assigned(code: CodeType) -> frozenset[str]:
+    """Globals and variables of outer functions that the code assigns: counters, not inputs."""
+    stores = ("STORE_GLOBAL", "STORE_DEREF")
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in stores}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
 def _names(code: CodeType) -> tuple[str, ...]:
     """Every global and attribute that the code, or a function defined in it, names."""
-    found = dict.fromkeys(code.co_names)
+    found = {name: None for name in code.co_names if name not in _assigned(code)}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_names(constant)))
@@ -60,6 +72,8 @@ def _value(value: Any) -> Any | None:
         return value.hex()
     if kind in _PLAIN:
         return kind, value
+    if kind is PyTreeDef:
+        return value
     if isinstance(value, np.ndarray) and value.nbytes <= _MOST_BYTES and value.dtype != object:
         return value.dtype, value.shape, value.tobytes()
     if is_array(value):
@@ -85,9 +99,8 @@ class _Walk:
             if not _is_library(value.__name__):
                 self.attributes(vars(value), names)
             return
-        self.found.append(
-            _Same(value) if not isinstance(value, tuple | list | dict) else type(value)
-        )
+        by_parts = isinstance(value, tuple | list | dict | Partial)
+        self.found.append(type(value) if by_parts or _by_value(value) else _Same(value))
         if id(value) in self.seen:
             return
         self.seen.add(id(value))
@@ -105,14 +118,19 @@ class _Walk:
             self.visit(value.__self__, _names(value.__func__.__code__))
         elif isinstance(value, partial):
             self.visit(value.func)
-            self.visit(value.args)
-            self.visit(value.keywords)
+            # What a pytree holds is data, as the arrays of the map itself are.
+            if not isinstance(value, Partial):
+                self.visit(value.args)
+                self.visit(value.keywords)
         elif not isinstance(value, BuiltinFunctionType):
             self.instance(value, names)
 
     def function(self, function: FunctionType) -> None:
         names = _names(function.__code__)
-        for cell in function.__closure__ or ():
+        assigned = _assigned(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name in assigned:
+                continue
             try:
                 self.visit(cell.cell_contents, names)
             except ValueError:
@@ -142,6 +160,9 @@ class _Walk:
             self.visit(call)
             names = (*names, *_names(call.__code__))
         self.attributes(held, names)
+        if _by_value(value):
+            for each in held.values():
+                self.visit(each, names)
 
     def attributes(self, held: Any, names: tuple[str, ...]) -> None:
         for name in names:
@@ -158,15 +179,26 @@ def _functions(thing: Any) -> Iterator[Any]:
         for base in type(thing).__mro__:
             if not _is_library(base.__module__):
                 yield from (held for held in vars(base).values() if isinstance(held, FunctionType))
-    for value in vars(thing).values():
+    # A copy of a map may hold its fields in another order.
+    for _, value in sorted(vars(thing).items(), key=itemgetter(0)):
         kind = type(value)
         if kind in _PLAIN or kind is float or is_array(value):
             continue
-        for leaf in jax.tree.leaves(value, is_leaf=_has_fields):
+        for leaf in jax.tree.leaves(value, is_leaf=_is_whole):
             if _has_fields(leaf):
                 yield from _functions(leaf)
             elif callable(leaf):
                 yield leaf
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Partial) or _has_fields(value)
+
+
+def _by_value(value: Any) -> bool:
+    """Frozen dataclasses are what they hold."""
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen and not hasattr(value, "tree_flatten")
 
 
 def _has_fields(value: Any) -> bool:
@@ -174,10 +206,12 @@ def _has_fields(value: Any) -> bool:
 
 
 def reads(*things: Any) -> tuple[Any, ...]:
-    """A hashable list of what the functions inside some objects read now."""
+    """A hashable list of what some functions, or the functions inside some objects, read now."""
     walk = _Walk()
     for thing in things:
         if _has_fields(thing):
             for function in _functions(thing):
                 walk.visit(function, ("rules_added",))
+        elif callable(thing):
+            walk.visit(thing)
     return tuple(walk.found)

@@ -2,9 +2,10 @@
 
 from predcp.data._bundled import BUNDLED
 from predcp.data._directory import data_directory
-from predcp.data._encoder import MISSING, Encoder, checked_missing
+from predcp.data._encoder import Encoder
 from predcp.data._errors import DataError
 from predcp.data._fetch import fetch
+from predcp.data._file_options import MISSING, FileOptions
 from predcp.data._files import FileTable, load_file
 from predcp.data._frame import read_frame
 from predcp.data._hashes import file_sha256
@@ -25,6 +26,7 @@ __all__ = [
     "DataError",
     "Download",
     "Encoder",
+    "FileOptions",
     "FileTable",
     "ImageClasses",
     "Rows",
@@ -34,7 +36,6 @@ __all__ = [
     "Table",
     "Task",
     "TaskSampler",
-    "checked_missing",
     "data_directory",
     "fetch",
     "file_sha256",

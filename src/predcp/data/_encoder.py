@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from predcp.data._errors import DataError
+from predcp.data._file_options import Missing
 from predcp.data._frame import require_columns
 
 if TYPE_CHECKING:
     import pandas
 
-Missing = Literal["refuse", "impute", "drop"]
-MISSING: tuple[Missing, ...] = ("refuse", "impute", "drop")
 # More levels than this is an identifier or free text, not a category.
 _MOST_LEVELS = 50
-
-
-def checked_missing(missing: str) -> Missing:
-    """`missing` if it is a known treatment, else an error that lists them."""
-    for known in MISSING:
-        if missing == known:
-            return known
-    raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class Encoder:
 
 
 def is_categorical(series: pandas.Series) -> bool:
-    """Text, categories and truth values; dates and other objects are refused elsewhere."""
+    """Whether a column holds text, categories or truth values."""
     from pandas.api import types
 
     return not types.is_numeric_dtype(series) or types.is_bool_dtype(series)
@@ -110,16 +105,20 @@ def is_categorical(series: pandas.Series) -> bool:
 def _levels(series: pandas.Series, missing: Missing, where: str) -> tuple[str, ...]:
     from pandas.api import types
 
-    if types.is_datetime64_any_dtype(series):
-        raise DataError(f"{where}: column {series.name!r} holds dates; turn it into numbers")
+    values = series.dropna()
+    if types.is_datetime64_any_dtype(series) or all(_DATE.fullmatch(str(v)) for v in values):
+        raise DataError(
+            f"{where}: column {series.name!r} holds dates, such as {values.iloc[0]}; turn them into "
+            f"numbers (days since the first, say), or leave the column out: drop=[{series.name!r}]"
+        )
     gaps = int(series.isna().sum())
     if gaps and missing == "refuse":
         raise DataError(_missing_message(series, gaps, where))
-    levels = tuple(sorted({str(value) for value in series.dropna()}))
+    levels = tuple(sorted({str(value) for value in values}))
     if len(levels) > _MOST_LEVELS:
         raise DataError(
             f"{where}: column {series.name!r} has {len(levels)} distinct text values, an "
-            f"identifier rather than a category; remove the column"
+            f"identifier rather than a category; leave it out: drop=[{series.name!r}]"
         )
     return tuple(dict.fromkeys((*levels, "missing"))) if gaps else levels
 
@@ -134,7 +133,7 @@ def _fill(series: pandas.Series, missing: Missing, where: str) -> float | None:
 def _missing_message(series: pandas.Series, gaps: int, where: str) -> str:
     return (
         f"{where}: column {series.name!r} has {gaps} missing values; fill them, or choose "
-        "missing='impute' (medians) or missing='drop' (those rows)"
+        "missing='impute' (medians) or missing='drop' (leaves those rows out)"
     )
 
 

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import csv
+import re
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from predcp.data._errors import DataError
+from predcp.data._file_options import FileOptions
 
 if TYPE_CHECKING:
     import pandas
 
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".parquet")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+# Lines that decide the separator of a file.
+_LOOKED_AT = 20
 
 
-def read_frame(path: Path) -> pandas.DataFrame:
-    """The table in a `.csv` or `.parquet` file, with unique column names and at least one row."""
+def read_frame(path: Path, options: FileOptions | None = None) -> pandas.DataFrame:
+    """The table in a file, with unique column names and at least one row.
+
+    **Arguments:** `path` ends in `.csv`, `.tsv` or `.parquet`; of `options` all but `missing` and
+    `classes` matter.
+    """
     import pandas
     import pyarrow
 
+    options = options or FileOptions()
     if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path} must end in .csv or .parquet")
+        raise DataError(f"{path} must end in .csv, .tsv or .parquet")
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     try:
-        if path.suffix.lower() == ".parquet":
-            frame = pandas.read_parquet(path)
-        else:
-            _refuse_duplicates(path)
-            frame = pandas.read_csv(path)
+        is_parquet = path.suffix.lower() == ".parquet"
+        frame = pandas.read_parquet(path) if is_parquet else _read_csv(path, options)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"cannot read {path} as {error.encoding}; name its encoding, for instance "
+            "encoding='latin-1'"
+        ) from error
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         if isinstance(error, DataError):
             raise
@@ -35,7 +51,8 @@ def read_frame(path: Path) -> pandas.DataFrame:
     if frame.empty:
         raise DataError(f"{path} holds no rows")
     frame.columns = [str(column) for column in frame.columns]
-    return frame
+    require_columns(frame, list(options.drop), str(path))
+    return frame.drop(columns=list(options.drop))
 
 
 def require_columns(frame: pandas.DataFrame, columns: list[str], where: str) -> None:
@@ -46,12 +63,38 @@ def require_columns(frame: pandas.DataFrame, columns: list[str], where: str) -> 
         raise DataError(f"{where} lacks the column {', '.join(missing)}; it has: {present}")
 
 
-def _refuse_duplicates(path: Path) -> None:
-    # pandas would rename the second of two equal names: the target could be the wrong one.
-    import csv
+def _read_csv(path: Path, options: FileOptions) -> pandas.DataFrame:
+    import pandas
 
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file), [])
+    encoding = options.encoding or "utf-8-sig"
+    with path.open(newline="", encoding=encoding) as file:
+        lines = [line for line, _ in zip(file, range(_LOOKED_AT))]
+    separator = options.separator or _guessed_separator(lines)
+    rows = list(csv.reader(lines, delimiter=separator))
+    header = rows[0] if rows else []
+    # pandas would rename the second of two equal names: the target could be the wrong one.
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise DataError(f"{path} has the column {', '.join(repeated)} more than once")
+    decimal = "."
+    if separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for row in rows for cell in row):
+        decimal = ","
+    if options.separator is None and separator != ",":
+        commas = ", with decimal commas" if decimal == "," else ""
+        warnings.warn(
+            f"{path}: columns are separated by {_SEPARATORS[separator]}{commas}; if not, give "
+            "separator=','",
+            stacklevel=2,
+        )
+    return pandas.read_csv(path, sep=separator, decimal=decimal, encoding=encoding)
+
+
+def _guessed_separator(lines: Sequence[str]) -> str:
+    """The separator that splits every line into the same number of columns, the largest there is."""
+
+    def columns(separator: str) -> int:
+        counts = {len(row) for row in csv.reader(lines, delimiter=separator) if row}
+        return counts.pop() if len(counts) == 1 else 0
+
+    best = max(_SEPARATORS, key=columns)
+    return best if columns(best) > 1 else ","

@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 
 from predcp.data._bundled import BUNDLED, load_bundled
-from predcp.data._encoder import Missing
 from predcp.data._errors import DataError
+from predcp.data._file_options import FileOptions
 from predcp.data._files import count_rows, load_file
 from predcp.data._frame import SUFFIXES
 from predcp.data._medical import load_medical
@@ -35,11 +35,11 @@ def load(
     name: str,
     directory: Directory = None,
     target: str | None = None,
-    missing: Missing = "refuse",
+    options: FileOptions | None = None,
 ) -> Table:
-    """A table by name, or from a `.csv` or `.parquet` file with a `target` column."""
+    """A table by name, or from a `.csv`, `.tsv` or `.parquet` file with a `target` column."""
     if is_file_name(name):
-        return load_file(name, _required_target(name, target), missing).table
+        return load_file(name, _required_target(name, target), options).table
     if name in BUNDLED:
         return load_bundled(name)
     entry = registry().get(name)
@@ -57,14 +57,14 @@ def load_split(
     split: int,
     directory: Directory = None,
     target: str | None = None,
-    missing: Missing = "refuse",
+    options: FileOptions | None = None,
 ) -> Split:
     """Split number `split` of a table, by the rule published for it (`split_rule`)."""
     rule = split_rule(name)
     if is_file_name(name):
-        rows = rule(count_rows(name, missing), split)
         required = _required_target(name, target)
-        table = load_file(name, required, missing, fit_rows=rows.train).table
+        rows = rule(count_rows(name, required, options), split)
+        table = load_file(name, required, options, fit_rows=rows.train).table
     else:
         table = load(name, directory)
         rows = rule(len(table), split)
@@ -87,5 +87,5 @@ def table_names() -> list[str]:
 
 def _required_target(name: str, target: str | None) -> str:
     if target is None:
-        raise DataError(f"{name} is a file: name its target column (target=..., or --target)")
+        raise DataError(f"{name} is a file: name its target column with target=NAME")
     return target

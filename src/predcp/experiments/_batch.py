@@ -1,33 +1,34 @@
 """Cells of one group in one program: what a GPU wants."""
 
-import sys
 import time
 import traceback
-from collections.abc import Callable, Hashable, Sequence
-from typing import cast
+from collections.abc import Hashable, Sequence
 
+from predcp._support.environment import environment
 from predcp.experiments._cell import Cell
-from predcp.experiments._environment import environment
+from predcp.experiments._engine import Report, reporting
 from predcp.experiments._execute import execute, outcome
 from predcp.experiments._models import resolve_model
-from predcp.experiments._result import Context, Outcome, Result
+from predcp.experiments._result import Context, Outcome
 
-RunMany = Callable[[Sequence[Cell], Context], list[Result]]
-GroupOf = Callable[[Cell], Hashable]
 # Enough to hold any group; what is held is claimed, and lost together if the process dies.
 _CAPACITY = 2000
 
 
 class Batch:
-    """Runs cells that differ in their split alone together, one group after another.
+    """Runs the cells of a group in one program, one group after another.
 
-    A model offers it by a function `run_many(cells, context)` beside its `run`; cells of a model
-    without one run one by one. A function `group_of(cell)` beside it may put more cells together:
-    those for which it returns the same.
+    A model that has a `run_many` says by `group_of` which cells may share a program; cells of other
+    models run one by one.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(
+        self, context: Context, report: Report | None = None, together: int | None = None
+    ) -> None:
+        """**Arguments:** `together`, the most cells in one program (default: the model's own)."""
+        if together is not None and together < 1:
+            raise ValueError(f"together must be at least 1, got {together}")
+        self._context, self._report, self._together = context, report, together
         self._waiting: list[Cell] = []
 
     @property
@@ -43,21 +44,26 @@ class Batch:
         """Run the first group; a program cannot be cut short by `timeout`."""
         if not self._waiting:
             return []
-        name = _group(self._waiting[0])
-        cells = [cell for cell in self._waiting if _group(cell) == name]
-        self._waiting = [cell for cell in self._waiting if _group(cell) != name]
-        return list(zip(cells, execute_many(cells, self._context)))
+        first = self._waiting[0]
+        name, limit = _group(first), self._together or resolve_model(first.model).together
+        cells = [cell for cell in self._waiting if _group(cell) == name][:limit]
+        chosen = set(cells)
+        self._waiting = [cell for cell in self._waiting if cell not in chosen]
+        return list(zip(cells, execute_many(cells, self._context, self._report)))
 
     def close(self) -> None:
         """Forget the waiting cells."""
         self._waiting.clear()
 
 
-def execute_many(cells: Sequence[Cell], context: Context) -> list[Outcome]:
+def execute_many(
+    cells: Sequence[Cell], context: Context, report: Report | None = None
+) -> list[Outcome]:
     """Outcomes of the cells of one group; each has an equal share of the time."""
-    run_many = cast("RunMany | None", _beside(cells[0].model, "run_many"))
+    run_many = resolve_model(cells[0].model).run_many
     if run_many is None:
-        return [execute(cell, context) for cell in cells]
+        return [execute(cell, reporting(context, [cell], report)) for cell in cells]
+    context = reporting(context, cells, report)
     started = time.perf_counter()
     try:
         results = run_many(cells, context)
@@ -72,17 +78,4 @@ def execute_many(cells: Sequence[Cell], context: Context) -> list[Outcome]:
 
 
 def _group(cell: Cell) -> Hashable:
-    group_of = cast("GroupOf | None", _beside(cell.model, "group_of"))
-    if group_of is not None:
-        return cell.model, group_of(cell)
-    values = cell.to_json()
-    return tuple(
-        tuple(sorted(value.items())) if isinstance(value, dict) else value
-        for name, value in sorted(values.items())
-        if name != "split"
-    )
-
-
-def _beside(model: str, name: str) -> object:
-    """What the module of a model's `run` has under this name, or None."""
-    return getattr(sys.modules[resolve_model(model).__module__], name, None)
+    return cell.model, resolve_model(cell.model).group_of(cell)

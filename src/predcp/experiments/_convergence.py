@@ -6,7 +6,7 @@ from predcp._numerics.chains import rank_normalised_rhat
 
 __all__ = ["RHAT_LIMIT", "SAMPLED", "flags", "rank_normalised_rhat"]
 
-SAMPLED = ("nuts", "hmc", "gibbs", "mcmc")
+SAMPLED = ("nuts", "gibbs", "mcmc")
 RHAT_LIMIT = 1.01
 
 

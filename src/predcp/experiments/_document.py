@@ -23,10 +23,15 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts."""
+    """A table of texts; columns that are empty in every row are not shown."""
 
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+
+    def lines(self) -> list[tuple[str, ...]]:
+        """The header and the rows, without empty columns."""
+        kept = [place for place, texts in enumerate(zip(*self.rows)) if any(texts)]
+        return [tuple(row[place] for place in kept) for row in (self.header, *self.rows)]
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ def _markdown(block: Block) -> str:
             return f"{'#' * level} {text}"
         case Paragraph(text):
             return text
-        case Grid(header, rows):
+        case Grid():
+            header, *rows = block.lines()
             lines = [header, tuple("---" for _ in header), *rows]
             return "\n".join("| " + " | ".join(map(_escape_bar, line)) + " |" for line in lines)
         case Code(text):
@@ -95,7 +101,8 @@ def _html(block: Block) -> str:
             return f"<h{level}>{html.escape(text)}</h{level}>"
         case Paragraph(text):
             return f"<p>{html.escape(text)}</p>"
-        case Grid(header, rows):
+        case Grid():
+            header, *rows = block.lines()
             lines = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in header) + "</tr>"]
             lines += [
                 "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"

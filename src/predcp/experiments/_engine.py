@@ -1,11 +1,23 @@
 """Where cells run: the contract every engine meets, and the simplest one."""
 
 from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from predcp.experiments._cell import Cell
 from predcp.experiments._execute import execute
 from predcp.experiments._result import Context, Outcome
+
+# Called with running cells and how far they are: `done` of `total`, and what that counts.
+Report = Callable[[Sequence[Cell], int, int, str], None]
+
+
+def reporting(context: Context, cells: Sequence[Cell], report: Report | None) -> Context:
+    """The context of running cells: the progress of their fit goes to `report`."""
+    if report is None:
+        return context
+    return replace(context, progress=lambda *progress: report(cells, *progress))
 
 
 class Engine(Protocol):
@@ -32,8 +44,8 @@ class Engine(Protocol):
 class InProcess:
     """One cell after another in this process."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, report: Report | None = None) -> None:
+        self._context, self._report = context, report
         self._waiting: deque[Cell] = deque()
 
     @property
@@ -47,7 +59,10 @@ class InProcess:
 
     def collect(self, timeout: float) -> list[tuple[Cell, Outcome]]:
         """Run the waiting cells; a cell in this process cannot be cut short by `timeout`."""
-        ended = [(cell, execute(cell, self._context)) for cell in self._waiting]
+        ended = [
+            (cell, execute(cell, reporting(self._context, [cell], self._report)))
+            for cell in self._waiting
+        ]
         self._waiting.clear()
         return ended
 

@@ -3,8 +3,8 @@
 import time
 import traceback
 
+from predcp._support.environment import environment
 from predcp.experiments._cell import Cell
-from predcp.experiments._environment import environment
 from predcp.experiments._models import resolve_model
 from predcp.experiments._posterior import posterior_bytes
 from predcp.experiments._result import Context, Outcome, Result
@@ -15,7 +15,7 @@ def execute(cell: Cell, context: Context | None = None) -> Outcome:
     context = context or Context()
     started = time.perf_counter()
     try:
-        result = resolve_model(cell.model)(cell, context)
+        result = resolve_model(cell.model).run(cell, context)
         return outcome(result, context, time.perf_counter() - started)
     except KeyboardInterrupt:
         raise

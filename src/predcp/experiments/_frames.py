@@ -1,30 +1,23 @@
-"""Messages between a driver and its workers: lengths and bytes on a pipe, JSON inside."""
+"""Messages between a driver and its workers: a JSON header and raw bytes."""
 
 import json
-import struct
 from dataclasses import asdict
 from typing import IO, Any
 
+from predcp._support import workers
 from predcp.experiments._result import Outcome
-
-_LENGTHS = struct.Struct("<II")
 
 
 def write_message(stream: IO[bytes], header: dict[str, Any], payload: bytes = b"") -> None:
-    """A JSON header and raw bytes."""
-    text = json.dumps(header).encode()
-    stream.write(_LENGTHS.pack(len(text), len(payload)) + text + payload)
-    stream.flush()
+    """Write a JSON header and raw bytes."""
+    workers.write_message(stream, json.dumps(header).encode(), payload)
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
     """The next message, or None when the other side is gone."""
-    lengths = stream.read(_LENGTHS.size)
-    if len(lengths) < _LENGTHS.size:
-        return None
-    header_length, payload_length = _LENGTHS.unpack(lengths)
-    header, payload = stream.read(header_length), stream.read(payload_length)
-    if len(header) < header_length or len(payload) < payload_length:
+    header = workers.read_part(stream)
+    payload = None if header is None else workers.read_part(stream)
+    if header is None or payload is None:
         return None
     return json.loads(header), payload
 

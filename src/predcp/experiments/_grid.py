@@ -1,40 +1,29 @@
-"""The cells a user asked for: a declared or importable experiment, on chosen data."""
+"""Move a grid of cells to other data."""
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from predcp.data import is_file_name, table_names
-from predcp.experiments._cell import Cell
+from predcp.data import FileOptions, is_file_name, table_names
+from predcp.experiments._baseline import baseline_cells
+from predcp.experiments._cell import Cell, Setting
 from predcp.experiments._cell_data import on_data, on_file
 from predcp.experiments._select import SelectionError
-from predcp.experiments.tables import EXPERIMENTS
-
-
-def experiment_cells(name: str) -> tuple[str, list[Cell]]:
-    """The folder name and the cells of a declared experiment or of `"module:function"`."""
-    if name in EXPERIMENTS:
-        return name, EXPERIMENTS[name]()
-    module_name, separator, function_name = name.partition(":")
-    if not separator:
-        raise SelectionError(
-            f"no experiment is called {name!r}; there are: {', '.join(EXPERIMENTS)}; or give "
-            "'module:function'"
-        )
-    try:
-        function = getattr(importlib.import_module(module_name), function_name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise SelectionError(f"cannot find the experiment {name!r}: {error}") from error
-    cells = list(function())
-    if not cells or not all(isinstance(cell, Cell) for cell in cells):
-        raise SelectionError(f"{name} must return a list of predcp.experiments.Cell")
-    return function_name, cells
 
 
 def place_on_data(
-    cells: Sequence[Cell], data: Sequence[str], target: str | None, missing: str = "refuse"
+    cells: Sequence[Cell],
+    data: Sequence[str],
+    target: str | None,
+    options: FileOptions | None = None,
+    file_settings: Mapping[str, Setting] | None = None,
+    baseline: str | None = None,
 ) -> list[Cell]:
-    """The grid on each named data set: a declared one or pattern, another table, or a file."""
+    """The grid on each named data set: a declared one or pattern, another table, or a file.
+
+    **Arguments:** `target` and `options` of a file; `file_settings` and `baseline` as in
+    `Experiment`.
+    """
     if not data:
         return list(cells)
     declared = list(dict.fromkeys(cell.data for cell in cells))
@@ -43,7 +32,11 @@ def place_on_data(
     chosen: list[Cell] = []
     for name in data:
         if is_file_name(name):
-            chosen += on_file(pattern_cells, name, target, missing)
+            moved = on_file(pattern_cells, name, target, options)
+            if baseline is not None:
+                chosen += baseline_cells(moved, baseline)
+            extra = dict(file_settings or {})
+            chosen += [replace(cell, settings={**cell.settings, **extra}) for cell in moved]
         elif any(fnmatchcase(known, name) for known in declared):
             chosen += [cell for cell in cells if fnmatchcase(cell.data, name)]
         elif name in table_names():
@@ -51,6 +44,6 @@ def place_on_data(
         else:
             known = ", ".join(dict.fromkeys([*declared, *table_names()]))
             raise SelectionError(
-                f"no data set is called {name!r}; there are: {known}; or a .csv or .parquet file"
+                f"no data set is called {name!r}; there are: {known}; or a .csv, .tsv or .parquet file"
             )
     return list(dict.fromkeys(chosen))

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 
 from predcp.experiments._cell import Cell
 
-# They say which data, not how the model was fitted.
-_NOT_VARIANTS = {"target", "sha256"}
-
 
 def prior_labels(cells: Sequence[Cell]) -> dict[Cell, str]:
     """Each cell's prior; where one data x prior x inference has several models or settings, with
@@ -30,6 +27,8 @@ def prior_labels(cells: Sequence[Cell]) -> dict[Cell, str]:
 
 def _description(cell: Cell) -> dict[str, str]:
     values = {
-        name: str(value) for name, value in cell.settings.items() if name not in _NOT_VARIANTS
+        name: str(value)
+        for name, value in cell.settings.items()
+        if name not in ("target", "sha256")
     }
     return {"model": cell.model, **values}

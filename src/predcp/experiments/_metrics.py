@@ -1,6 +1,24 @@
-"""What a metric's name says: its part of the data, and which way is better."""
+"""What the name of a metric says: its part of the data, and which way is better."""
 
 _LOWER_IS_BETTER = ("rmse", "mae", "nll", "loss", "error", "brier", "seconds")
+_TITLES = {
+    "log_likelihood": "log likelihood",
+    "accuracy": "accuracy (%)",
+    "brier": "Brier score",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "calibration_error": "calibration error",
+    "coverage_90": "coverage of 90% intervals",
+}
+_PARTS = {"train_": "training rows", "validation_": "validation rows"}
+
+
+def metric_title(name: str) -> str:
+    """The name of a metric in words."""
+    for prefix, part in _PARTS.items():
+        if name.startswith(prefix):
+            return f"{metric_title(name.removeprefix(prefix))}, {part}"
+    return _TITLES.get(name, name.replace("_", " "))
 
 
 def metric_name(part: str, metric: str) -> str:

@@ -1,36 +1,78 @@
-"""Models by name: each an importable function `run(cell, context) -> Result`."""
+"""Models of cells: the protocol that they meet, and their registry."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
-from predcp._version import __version__
 from predcp.experiments._cell import Cell
 from predcp.experiments._result import Context, Result
 
 Run = Callable[[Cell, Context], Result]
+RunMany = Callable[[Sequence[Cell], Context], list[Result]]
+GroupOf = Callable[[Cell], Hashable]
 
-MODELS: dict[str, str] = {
-    "empty": "predcp.experiments._empty:run",
-    "ridge": "predcp.experiments._ridge:run",
-    "logistic": "predcp.linear.cell:run",
-    "resnet": "predcp.resnet.cell:run",
-    "fewshot": "predcp.fewshot.cell:run",
-}
+
+def all_but_split(cell: Cell) -> Hashable:
+    """The group of cells that differ in their split alone."""
+    return tuple(
+        tuple(sorted(value.items())) if isinstance(value, dict) else value
+        for name, value in sorted(cell.to_json().items())
+        if name != "split"
+    )
+
+
+@dataclass(frozen=True)
+class CellModel:
+    """How the engine fits the cells of one model.
+
+    **Arguments:**
+
+    - `run(cell, context)`: fit one cell.
+    - `run_many(cells, context)`: fit cells of one group in one program, results in their order;
+        None if the model fits one cell at a time.
+    - `group_of(cell)`: cells with equal groups may share a program.
+    - `together`: the largest number of cells in one program; None for no limit.
+    """
+
+    run: Run
+    run_many: RunMany | None = None
+    group_of: GroupOf = all_but_split
+    together: int | None = None
 
 
 class ModelUnavailable(LookupError):
-    """No function runs this model here; the message names the model and the cure."""
+    """No such model is registered or importable; the message names it and the cure."""
 
 
-def resolve_model(model: str) -> Run:
-    """The function that runs a registered model, or `"module:function"` of the user's own."""
-    entry = MODELS.get(model, model)
-    module_name, separator, function_name = entry.partition(":")
+# Names to "module:attribute": a model's module is imported when its first cell runs.
+_SOURCES: dict[str, str] = {}
+
+
+def register_model(name: str, source: str) -> None:
+    """Let cells name a model.
+
+    **Arguments:** `source`, `"module:attribute"` of a `CellModel` or of a function
+    `run(cell, context)`. Worker processes import it too, so it must be importable there.
+    """
+    if not all(source.partition(":")):
+        raise ValueError(f"source must be 'module:attribute', got {source!r}")
+    _SOURCES[name] = source
+
+
+def registered_models() -> Mapping[str, str]:
+    """The sources of the registered models by name."""
+    return dict(_SOURCES)
+
+
+def resolve_model(name: str) -> CellModel:
+    """The model registered under a name, or the one at `"module:attribute"`."""
+    module_name, separator, attribute = _SOURCES.get(name, name).partition(":")
     if not separator:
-        known = ", ".join(MODELS)
+        known = ", ".join(_SOURCES) or "none"
         raise ModelUnavailable(
-            f"no model is called {model!r}; there are: {known}; or give 'module:function'"
+            f"no model is called {name!r}; registered are: {known}; import the module that "
+            "registers it, or give 'module:function'"
         )
     try:
         module = importlib.import_module(module_name)
@@ -38,17 +80,13 @@ def resolve_model(model: str) -> Run:
         # A missing dependency of the module is another mistake and keeps its own message.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        raise ModelUnavailable(_absent(model, module_name)) from None
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise ModelUnavailable(f"the module {module_name!r} has no function {function_name!r}")
-    return cast("Run", function)
-
-
-def _absent(model: str, module_name: str) -> str:
-    if model in MODELS:
-        return f"the model {model!r} is not available in this version of predcp ({__version__})"
-    return (
-        f"cannot import {module_name!r} for the model {model!r}; start where the module lies, "
-        "or put its folder on PYTHONPATH"
-    )
+        raise ModelUnavailable(
+            f"cannot import {module_name!r} for the model {name!r}; start in the folder of the "
+            "module, or put that folder on PYTHONPATH"
+        ) from None
+    found = getattr(module, attribute, None)
+    if isinstance(found, CellModel):
+        return found
+    if not callable(found):
+        raise ModelUnavailable(f"the module {module_name!r} has no model {attribute!r}")
+    return CellModel(run=cast("Run", found))

@@ -1,14 +1,15 @@
-"""A report's plots: means beside the paper's, and paired differences."""
+"""Plots of a report: means beside published ones, and paired differences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from predcp._support.png import png
 from predcp.experiments._document import Picture
-from predcp.experiments._paper import PaperFigure
+from predcp.experiments._experiments import Published
+from predcp.experiments._metrics import metric_title
 from predcp.experiments._statistics import Pair, Row
 
 if TYPE_CHECKING:
@@ -20,35 +21,41 @@ _WIDTH_INCHES, _LINE_INCHES, _MARGIN_INCHES = 8.0, 0.26, 0.7
 
 
 def mean_picture(
-    metric: str, rows: Sequence[Row], paper: dict[tuple[str, str, str, str], PaperFigure]
+    metric: str, rows: Sequence[Row], published: Published, name: Callable[[str], str] = str
 ) -> Picture:
-    """Means with standard errors, and the paper's figures, where it has any, as hollow squares."""
+    """Means with standard errors, and published figures, where there are any, as hollow squares.
+
+    **Arguments:** `name` turns the name of a prior or an inference into words.
+    """
     shown = rows[:_MOST_LINES]
-    printed = [paper.get((row.data, row.prior, row.inference, metric)) for row in shown]
-    # Of some metrics the paper has no figures.
-    squares = " and the paper's (squares)" if any(printed) else ""
+    printed = [published.get((row.data, row.prior, row.inference, metric)) for row in shown]
+    squares = " and published (squares)" if any(printed) else ""
     content = _chart(
-        [f"{row.data}  {row.prior}  {row.inference}" for row in shown],
+        [f"{row.data}  {name(row.prior)}  {name(row.inference)}" for row in shown],
         [row.mean for row in shown],
         [row.se or 0.0 for row in shown],
         [math.nan if figure is None else figure.mean for figure in printed],
-        f"{metric}: ours (dots, standard errors){squares}",
+        f"{metric_title(metric)}: ours (dots, standard errors){squares}",
     )
-    return Picture(f"{metric}.png", f"{metric} by data, prior and inference", content)
+    title = f"{metric_title(metric)} by data, prior and inference"
+    return Picture(f"{metric}.png", title, content)
 
 
-def pair_picture(metric: str, pairs: Sequence[Pair]) -> Picture:
+def pair_picture(metric: str, pairs: Sequence[Pair], name: Callable[[str], str] = str) -> Picture:
     """Paired differences with standard errors; to the right the first prior is better."""
     shown = pairs[:_MOST_LINES]
     content = _chart(
-        [f"{pair.data}  {pair.first} - {pair.second}  {pair.inference}" for pair in shown],
+        [
+            f"{pair.data}  {name(pair.first)} - {name(pair.second)}  {name(pair.inference)}"
+            for pair in shown
+        ],
         [pair.difference for pair in shown],
         [pair.se or 0.0 for pair in shown],
         [],
-        f"paired difference in {metric}, better to the right",
+        f"paired difference in {metric_title(metric)}, better to the right",
         zero=True,
     )
-    return Picture(f"{metric}-paired.png", f"paired differences in {metric}", content)
+    return Picture(f"{metric}-paired.png", f"paired differences in {metric_title(metric)}", content)
 
 
 def _chart(

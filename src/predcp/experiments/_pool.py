@@ -1,29 +1,25 @@
-"""A pool of local processes, one a core, each pinned to its core and its threads to one."""
+"""A pool of local worker processes, each pinned to one core and one thread."""
 
 import contextlib
-import os
 import selectors
 import subprocess
-import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from predcp._support.cores import available_cores
+from predcp._support.environment import environment
+from predcp._support.workers import start_worker
 from predcp.experiments._cell import Cell
-from predcp.experiments._environment import environment
+from predcp.experiments._engine import Report
 from predcp.experiments._frames import message_outcome, read_message, write_message
+from predcp.experiments._models import registered_models
 from predcp.experiments._result import Context, Outcome
 
 # A cell that kills its worker (memory, most often) this many times is recorded as failed.
 _ATTEMPTS = 3
 # Idle workers that die this often do so for a reason that starting more will not cure.
 _IDLE_DEATHS = 10
-_ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-}
+_ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
 
 @dataclass(eq=False)
@@ -36,9 +32,12 @@ class _Worker:
 class ProcessPool:
     """Runs cells in worker processes; a worker that dies is replaced and its cell run again."""
 
-    def __init__(self, context: Context, workers: int | None = None) -> None:
+    def __init__(
+        self, context: Context, report: Report | None = None, workers: int | None = None
+    ) -> None:
         """**Arguments:** `workers` defaults to the cores this process may use."""
-        self._context = context
+        # A function cannot travel to another process; messages about progress do.
+        self._context, self._report = replace(context, progress=None), report
         self._cores = available_cores()
         count = len(self._cores) if workers is None else workers
         if count < 1:
@@ -50,12 +49,12 @@ class ProcessPool:
 
     @property
     def capacity(self) -> int:
-        """One cell a worker."""
+        """One cell per worker."""
         return len(self._workers)
 
     @property
     def process_ids(self) -> list[int]:
-        """Of the workers."""
+        """The process ids of the workers."""
         return [worker.process.pid for worker in self._workers]
 
     def submit(self, cell: Cell) -> None:
@@ -73,6 +72,9 @@ class ProcessPool:
             message = None if stream is None else read_message(stream)
             if message is None:
                 ended += self._bury(worker)
+            elif "progress" in message[0]:
+                if self._report is not None and worker.cell is not None:
+                    self._report([worker.cell], *message[0]["progress"])
             elif worker.cell is not None:
                 ended.append((worker.cell, message_outcome(*message)))
                 worker.cell = None
@@ -85,15 +87,7 @@ class ProcessPool:
         self._selector.close()
 
     def _start(self, core: int) -> _Worker:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "predcp.experiments._worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**_ONE_THREAD, **os.environ},
-        )
-        if hasattr(os, "sched_setaffinity"):
-            with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(process.pid, {core})
+        process = start_worker("predcp.experiments._worker", core, environment=_ONE_THREAD)
         worker = _Worker(process, core)
         if process.stdout is not None:
             self._selector.register(process.stdout, selectors.EVENT_READ, worker)
@@ -102,7 +96,11 @@ class ProcessPool:
     def _send(self, worker: _Worker) -> None:
         if worker.process.stdin is None or worker.cell is None:
             return
-        request = {"cell": worker.cell.to_json(), "context": asdict(self._context)}
+        request = {
+            "cell": worker.cell.to_json(),
+            "context": asdict(self._context),
+            "models": registered_models(),
+        }
         try:
             write_message(worker.process.stdin, request)
         except BrokenPipeError:

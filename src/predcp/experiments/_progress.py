@@ -1,14 +1,16 @@
-"""Tell the user how a run is going: a live view on a terminal, plain lines elsewhere."""
+"""Show how a run is going: a live view on a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Protocol, TextIO
 
 from predcp.experiments._cell import Cell
 
 
 class Progress(Protocol):
-    """What a runner reports."""
+    """What a runner and its engine report."""
 
     def start(self, total: int, finished: int, failed: int, workers: int) -> None:
         """The grid's size and what was already there."""
@@ -16,6 +18,10 @@ class Progress(Protocol):
 
     def started(self, cell: Cell) -> None:
         """A cell was handed to the engine."""
+        ...
+
+    def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
+        """Cells that are fitted together got on: `done` of `total` pieces, described by `words`."""
         ...
 
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
@@ -32,12 +38,15 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Says nothing."""
+    """Shows nothing."""
 
     def start(self, total: int, finished: int, failed: int, workers: int) -> None:
         """Nothing."""
 
     def started(self, cell: Cell) -> None:
+        """Nothing."""
+
+    def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
         """Nothing."""
 
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
@@ -88,13 +97,19 @@ class Counts:
 
 
 class Lines:
-    """Plain lines, at most one every few seconds besides notes."""
+    """Plain lines, at most one every two seconds besides notes; one after ten seconds of silence."""
 
-    def __init__(self, stream: TextIO | None = None, every: float = 5.0) -> None:
-        """**Arguments:** where to write (default: standard error); seconds between lines."""
+    def __init__(
+        self, stream: TextIO | None = None, every: float = 2.0, silence: float = 10.0
+    ) -> None:
+        """**Arguments:** where to write (default: standard error); seconds between lines; seconds
+        without a line after which one says what is running."""
         self._stream = stream or sys.stderr
-        self._every = every
-        self._last_line = 0.0
+        self._every, self._silence = every, silence
+        self._running: dict[Cell, float] = {}
+        self._progress: dict[Cell, str] = {}
+        self._over = threading.Event()
+        self._last_line = float("-inf")
         self._last_note = ""
         self._counts = Counts(0, 0, 0)
 
@@ -105,17 +120,25 @@ class Lines:
             f"{total} cells, {finished} already done, {failed} failed before, "
             f"up to {workers} at a time"
         )
+        self._last_line = time.monotonic()
+        threading.Thread(target=self._break_silence, daemon=True).start()
 
     def started(self, cell: Cell) -> None:
         """Counts the cell."""
         self._counts.start()
+        self._running[cell] = time.monotonic()
+
+    def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
+        """A line, if the last one is old enough."""
+        self._progress[cells[0]] = describe(cells, done, total, words)
+        self._write_now_and_then(f"{self._counts}; {self._progress[cells[0]]}")
 
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
         """A line, if the last one is old enough."""
         self._counts.end(failed, elsewhere)
-        if time.monotonic() - self._last_line >= self._every:
-            self._last_line = time.monotonic()
-            self._write(str(self._counts))
+        self._running.pop(cell, None)
+        self._progress.pop(cell, None)
+        self._write_now_and_then(str(self._counts))
 
     def note(self, message: str) -> None:
         """A line, unless it repeats the last note."""
@@ -125,7 +148,24 @@ class Lines:
 
     def close(self) -> None:
         """The final counts."""
+        self._over.set()
         self._write(str(self._counts))
+
+    def _break_silence(self) -> None:
+        """Say what is running while a model compiles or does not report its progress."""
+        while not self._over.wait(self._silence / 10):
+            first = next(iter(list(self._running.items())), None)
+            if first is None or time.monotonic() - self._last_line < self._silence:
+                continue
+            cell, since = first
+            words = self._progress.get(cell, describe([cell], 0, 0, "running"))
+            took = duration(time.monotonic() - since)
+            self._write_now_and_then(f"{self._counts}; {words}, for {took} so far")
+
+    def _write_now_and_then(self, line: str) -> None:
+        if time.monotonic() - self._last_line >= self._every:
+            self._last_line = time.monotonic()
+            self._write(line)
 
     def _write(self, line: str) -> None:
         print(time.strftime("%H:%M:%S"), line, file=self._stream, flush=True)
@@ -141,6 +181,7 @@ class Live:
 
         self._counts = Counts(0, 0, 0)
         self._running: dict[Cell, float] = {}
+        self._progress: dict[Cell, str] = {}
         self._last_note = ""
         self._console = console or Console(stderr=True)
         self._live = RichLive(console=self._console, get_renderable=self._view)
@@ -155,10 +196,15 @@ class Live:
         self._counts.start()
         self._running[cell] = time.monotonic()
 
+    def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
+        """Show how far the cells are, beside the first of them."""
+        self._progress[cells[0]] = describe(cells, done, total, words)
+
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
         """Count the cell."""
         self._counts.end(failed, elsewhere)
         self._running.pop(cell, None)
+        self._progress.pop(cell, None)
 
     def note(self, message: str) -> None:
         """A line above the view, unless it repeats the last note."""
@@ -179,9 +225,16 @@ class Live:
         counts = self._counts
         bar = ProgressBar(total=max(counts.total, 1), completed=counts.finished + counts.failed)
         now = time.monotonic()
+        running = list(self._running.items())
+        # Cells that report their progress first: of a batch, one stands for all.
+        running.sort(key=lambda item: item[0] not in self._progress)
         shown = [
-            Text(f"  {duration(now - since):>6}  {cell.name}", style="dim", no_wrap=True)
-            for cell, since in list(self._running.items())[:8]
+            Text(
+                f"  {duration(now - since):>6}  {self._progress.get(cell, cell.name)}",
+                style="dim",
+                no_wrap=True,
+            )
+            for cell, since in running[:8]
         ]
         # The bar ends no line, so it comes last.
         return Group(Text(str(counts)), *shown, bar)
@@ -192,6 +245,16 @@ def choose_progress(quiet: bool = False) -> Progress:
     if quiet:
         return Silent()
     return Live() if sys.stderr.isatty() else Lines()
+
+
+def describe(cells: Sequence[Cell], done: int, total: int, words: str) -> str:
+    """`breast, predcp, split 3: 200 of 3000 draws`, or how many cells are fitted together."""
+    first = cells[0]
+    name = f"{first.data}, {first.prior}, split {first.split}"
+    if len(cells) > 1:
+        name = f"{first.data}, {len(cells)} fits together"
+    amount = f"{done} of {total} {words}".rstrip() if total else words
+    return f"{name}: {amount}"
 
 
 def duration(seconds: float) -> str:

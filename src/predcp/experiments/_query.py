@@ -1,29 +1,31 @@
-"""Every cell's metrics as one pyarrow dataset."""
+"""The metrics of every cell as one pyarrow table."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from predcp.experiments._metrics_file import METRICS_FILE, metrics_schema
-from predcp.experiments._record import CorruptRecord
+from predcp.experiments._metrics import metric_name
 from predcp.experiments._store import Store
 
 if TYPE_CHECKING:
     import pyarrow
-    import pyarrow.dataset
 
-
-def dataset(store: Store) -> pyarrow.dataset.Dataset:
-    """The metrics files of an experiment's finished cells, to filter and join as you like."""
-    import pyarrow.dataset
-
-    files = [
-        str(folder / METRICS_FILE)
-        for folder in store.cell_folders()
-        if (folder / METRICS_FILE).is_file()
-    ]
-    return pyarrow.dataset.dataset(files, schema=metrics_schema(), format="parquet")
+_COLUMNS = {
+    "key": "string",
+    "data": "string",
+    "model": "string",
+    "prior": "string",
+    "inference": "string",
+    "split": "int64",
+    "seed": "int64",
+    "settings": "string",
+    "metric": "string",
+    "value": "float64",
+    "seconds": "float64",
+    "device": "string",
+}
 
 
 def query(
@@ -33,17 +35,26 @@ def query(
     inference: Sequence[str] = (),
     metric: Sequence[str] = (),
 ) -> pyarrow.Table:
-    """One row a cell and metric, in the order of the cells' names; an empty choice means all."""
-    import pyarrow
-    import pyarrow.dataset
+    """One row per finished cell and metric, in the order of the cells' names.
 
-    condition = pyarrow.dataset.scalar(True)
-    choices = (("data", data), ("prior", prior), ("inference", inference), ("metric", metric))
-    for column, names in choices:
-        if names:
-            condition &= pyarrow.dataset.field(column).isin(list(names))
-    try:
-        # Starting threads for a few hundred bytes a file takes longer than reading them.
-        return dataset(store).to_table(filter=condition, use_threads=False)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise CorruptRecord(f"{store.folder} has a damaged metrics file: {error}") from error
+    **Arguments:** names to keep; an empty choice keeps all.
+    """
+    import pyarrow
+
+    choices = {"data": data, "prior": prior, "inference": inference, "metric": metric}
+    rows = []
+    for record in store.records().finished:
+        cell = record.cell
+        constant = {
+            **cell.to_json(),
+            "key": cell.key,
+            "settings": json.dumps(dict(cell.settings), sort_keys=True),
+            "seconds": record.seconds,
+            "device": record.environment["device"],
+        }
+        for part, name, value in record.metrics:
+            row = {**constant, "metric": metric_name(part, name), "value": value}
+            if all(not names or row[field] in names for field, names in choices.items()):
+                rows.append(row)
+    schema = pyarrow.schema([(name, getattr(pyarrow, kind)()) for name, kind in _COLUMNS.items()])
+    return pyarrow.Table.from_pylist(rows, schema=schema)

@@ -8,17 +8,24 @@ import logging
 import signal
 import socket
 import threading
+import time
+from dataclasses import replace
 from typing import Any
 
+from predcp._support.environment import environment
+from predcp._support.extras import install_command
 from predcp._version import __version__
 from predcp.experiments._cell import Cell
-from predcp.experiments._environment import environment
+from predcp.experiments._engine import Report, reporting
 from predcp.experiments._execute import execute
+from predcp.experiments._models import register_model, registered_models
 from predcp.experiments._result import Context, Outcome
 
-# Two cells a slot, so that a node that finishes one does not wait for the driver.
+# Two cells per slot, so that a node that finishes one does not wait for the driver.
 _CELLS_PER_SLOT = 2
 _RETRIES = 5
+# How often progress is asked for and sent.
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 class RayEngine:
@@ -27,25 +34,29 @@ class RayEngine:
     def __init__(
         self,
         context: Context,
+        report: Report | None = None,
         address: str | None = None,
         cpus: float = 1.0,
         gpus: float = 0.0,
     ) -> None:
-        """**Arguments:** the cluster's `address` (default: the one `ray` finds); a cell's needs."""
+        """**Arguments:** the cluster's `address` (default: the one `ray` finds); what one cell needs."""
         try:
             ray: Any = importlib.import_module("ray")
         except ImportError:
             raise ModuleNotFoundError(
-                "the ray engine needs ray: pip install 'predcp[cluster]'"
+                f"the ray engine needs ray: {install_command('cluster')}"
             ) from None
         self._ray = ray
-        self._context = context
+        # A function cannot travel to a node; a board on the cluster carries progress back.
+        self._context, self._report = replace(context, progress=None), report
         self._owns_connection = not ray.is_initialized()
         if self._owns_connection:
             _connect(ray, address)
         options = {"num_cpus": cpus, "num_gpus": gpus, "max_retries": _RETRIES}
         self._task = ray.remote(**options)(_run_on_node)
         self._per_cell = cpus
+        self._board: Any = None if report is None else ray.remote(num_cpus=0)(_Board).remote()
+        self._looked = time.monotonic()
         self._running: dict[Any, Cell] = {}
 
     @property
@@ -56,12 +67,14 @@ class RayEngine:
 
     def submit(self, cell: Cell) -> None:
         """Queue the cell on the cluster."""
-        self._running[self._task.remote(cell, self._context, __version__)] = cell
+        arguments = (self._context, __version__, registered_models(), self._board)
+        self._running[self._task.remote(cell, *arguments)] = cell
 
     def collect(self, timeout: float) -> list[tuple[Cell, Outcome]]:
         """Outcomes that arrived within `timeout` seconds."""
         if not self._running:
             return []
+        self._show_progress()
         references = list(self._running)
         ready, _ = self._ray.wait(references, num_returns=1, timeout=timeout)
         if ready:
@@ -75,6 +88,22 @@ class RayEngine:
         self._running.clear()
         if self._owns_connection:
             self._ray.shutdown()
+
+    def _show_progress(self) -> None:
+        if (
+            self._report is None
+            or self._board is None
+            or time.monotonic() - self._looked < _SECONDS_BETWEEN_LOOKS
+        ):
+            return
+        self._looked = time.monotonic()
+        try:
+            shown = self._ray.get(self._board.take.remote(), timeout=_SECONDS_BETWEEN_LOOKS)
+        except self._ray.exceptions.RayError:
+            # The node of the board is lost or busy: fits go on without their progress.
+            return
+        for cell, progress in shown.items():
+            self._report([cell], *progress)
 
     def _outcome(self, reference: Any) -> Outcome:
         try:
@@ -102,8 +131,37 @@ def _connect(ray: Any, address: str | None) -> None:
         ) from error
 
 
-def _run_on_node(cell: Cell, context: Context, driver_version: str) -> Outcome:
+class _Board:
+    """The latest progress of every running cell, kept by an actor on the cluster."""
+
+    def __init__(self) -> None:
+        self._latest: dict[Cell, tuple[int, int, str]] = {}
+
+    def put(self, cell: Cell, progress: tuple[int, int, str]) -> None:
+        """Replace the progress of a cell."""
+        self._latest[cell] = progress
+
+    def take(self) -> dict[Cell, tuple[int, int, str]]:
+        """What changed since the last call."""
+        latest, self._latest = self._latest, {}
+        return latest
+
+
+def _run_on_node(
+    cell: Cell, context: Context, driver_version: str, models: dict[str, str], board: Any
+) -> Outcome:
     if __version__ != driver_version:
         message = f"the node has predcp {__version__}, the driver {driver_version}: install one"
         return Outcome(0.0, environment(), traceback=message)
+    for name, source in models.items():
+        register_model(name, source)
+    if board is not None:
+        last = [float("-inf")]
+
+        def put(cells: Any, *progress: Any) -> None:
+            if time.monotonic() - last[0] >= _SECONDS_BETWEEN_LOOKS:
+                last[0] = time.monotonic()
+                board.put.remote(cell, progress)
+
+        context = reporting(context, [cell], put)
     return execute(cell, context)

@@ -1,4 +1,4 @@
-"""A cell's folder: `cell.json` is the record, beside it the files it vouches for."""
+"""A cell's record: `cell.json`, and beside it the files whose checksums it has."""
 
 import hashlib
 import json
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from predcp.experiments._cell import Cell
-from predcp.experiments._metrics_file import METRICS_FILE, encode_metrics
 from predcp.experiments._result import Outcome
 
 CELL_FILE = "cell.json"
@@ -50,8 +49,6 @@ class Record:
 def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
     """File name to content; `cell.json` carries checksums of the others and of itself."""
     files = {}
-    if not outcome.failed:
-        files[METRICS_FILE] = encode_metrics(cell, outcome)
     if outcome.posterior is not None:
         files[POSTERIOR_FILE] = outcome.posterior
     content = {
@@ -61,7 +58,6 @@ def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
         "status": "failed" if outcome.failed else "finished",
         "seconds": round(outcome.seconds, 6),
         "environment": dict(outcome.environment),
-        # Here too, so that a report over many thousand cells opens one small file for each.
         "metrics": [(part, name, _finite(value)) for part, name, value in outcome.metrics],
         "convergence": {name: _finite(value) for name, value in outcome.convergence.items()},
         "traceback": outcome.traceback,
@@ -81,7 +77,11 @@ def decode(folder: str, every_byte: bool = False) -> Record:
 
     **Arguments:** `every_byte` also compares the other files' checksums, not only their sizes.
     """
-    content = _read_content(folder)
+    try:
+        sealed = _read(folder, CELL_FILE)
+    except OSError as error:
+        raise CorruptRecord(f"{folder}: {CELL_FILE} is missing ({error.strerror})") from error
+    content = parse(sealed, folder)
     for name, expected in content["files"].items():
         try:
             size = os.stat(f"{folder}/{name}").st_size
@@ -92,6 +92,38 @@ def decode(folder: str, every_byte: bool = False) -> Record:
             raise CorruptRecord(f"{folder}: {name} cannot be read ({error.strerror})") from error
         if not intact:
             raise CorruptRecord(f"{folder}: {name} is damaged: it does not match {CELL_FILE}")
+    return _record(content)
+
+
+def decode_files(files: Mapping[str, bytes], where: str) -> Record:
+    """The record among the files of a cell, all of them verified.
+
+    **Arguments:** `where` names them in errors.
+    """
+    content = parse(files[CELL_FILE], where)
+    for name, expected in content["files"].items():
+        if hashlib.sha256(files.get(name, b"")).hexdigest() != expected["sha256"]:
+            raise CorruptRecord(f"{where}: {name} is damaged: it does not match {CELL_FILE}")
+    return _record(content)
+
+
+def read_files(folder: str) -> dict[str, bytes]:
+    """The files of a cell's folder by name."""
+    return {name: _read(folder, name) for name in sorted(os.listdir(folder))}
+
+
+def parse(sealed: bytes, where: str) -> dict[str, Any]:
+    """The content of a `cell.json`, verified by its own checksum."""
+    body, _, checksum = sealed.rpartition(_SEAL)
+    if checksum != _checksum(body) + _END:
+        raise CorruptRecord(f"{where}: {CELL_FILE} is damaged: it does not match its checksum")
+    content = json.loads(sealed)
+    if content["format"] != _FORMAT:
+        raise CorruptRecord(f"{where}: {CELL_FILE} has format {content['format']}, not {_FORMAT}")
+    return content
+
+
+def _record(content: dict[str, Any]) -> Record:
     return Record(
         cell=Cell.from_json(content["cell"]),
         seconds=content["seconds"],
@@ -104,20 +136,6 @@ def decode(folder: str, every_byte: bool = False) -> Record:
         convergence=content["convergence"],
         traceback=content["traceback"],
     )
-
-
-def _read_content(folder: str) -> dict[str, Any]:
-    try:
-        sealed = _read(folder, CELL_FILE)
-    except OSError as error:
-        raise CorruptRecord(f"{folder}: {CELL_FILE} is missing ({error.strerror})") from error
-    body, _, checksum = sealed.rpartition(_SEAL)
-    if checksum != _checksum(body) + _END:
-        raise CorruptRecord(f"{folder}: {CELL_FILE} is damaged: it does not match its checksum")
-    content = json.loads(sealed)
-    if content["format"] != _FORMAT:
-        raise CorruptRecord(f"{folder}: {CELL_FILE} has format {content['format']}, not {_FORMAT}")
-    return content
 
 
 def _seal(text: str) -> bytes:

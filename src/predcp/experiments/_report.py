@@ -1,4 +1,4 @@
-"""The report of an experiment: our table beside the paper's, differences, flags, how to rerun."""
+"""The report of an experiment: who won, tables, differences, convergence, how to rerun."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ from predcp.experiments._document import (
     to_html,
     to_markdown,
 )
-from predcp.experiments._metrics import is_test_metric
+from predcp.experiments._experiments import Experiment, registered_experiments
+from predcp.experiments._headline import headline
+from predcp.experiments._metrics import is_test_metric, metric_title
 from predcp.experiments._numbers import plus_minus, rounded
-from predcp.experiments._paper import paper_figures, paper_notes
 from predcp.experiments._pictures import mean_picture, pair_picture
 from predcp.experiments._progress import duration
 from predcp.experiments._record import CorruptRecord, Record
@@ -52,10 +53,12 @@ def report(store: Store, times: bool = True) -> list[Block]:
             f"{store.folder} holds no cells; run `predcp run {store.experiment}` first"
         )
     summary = summarise(finished)
+    experiment = registered_experiments().get(store.experiment, Experiment(list))
     blocks: list[Block] = [Heading(store.experiment, 1)]
+    blocks += headline(summary, experiment.name)
     blocks += _overview(finished, failed, corrupt, times)
-    blocks += _results(store.experiment, summary, times)
-    blocks += _differences(summary.pairs)
+    blocks += _results(experiment, summary, times)
+    blocks += _differences(experiment, summary.pairs)
     blocks += _convergence(finished)
     blocks += _failures(failed, corrupt)
     blocks += _reruns([*finished, *failed])
@@ -94,8 +97,8 @@ class _MadeWith:
         return [(text, str(count)) for text, count in ordered]
 
 
-def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
-    paper = paper_figures(experiment)
+def _results(experiment: Experiment, summary: Summary, times: bool) -> list[Block]:
+    published = experiment.published()
     by_metric: dict[str, list[Row]] = defaultdict(list)
     for row in summary.rows:
         by_metric[row.metric].append(row)
@@ -105,17 +108,19 @@ def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
             Heading("Results"),
             Paragraph(
                 "Mean ± standard error over splits (over seeds where there is one split). R-hat is "
-                "the largest over splits; flagged counts cells whose convergence needs a look."
+                "the largest over splits; the cells to check are those with doubtful convergence."
             ),
         ]
-    header = ("data", "inference", "prior", "ours", "paper", "splits", "R-hat", "divergent")
-    header += ("flagged", "seconds") if times else ("flagged",)
+    header = ("data", "inference", "prior", "mean", "published", "splits", "R-hat")
+    header += ("divergent steps", "cells to check")
+    header += ("seconds per cell",) if times else ()
     for metric, rows in sorted(by_metric.items()):
         lines = []
         for row in rows:
-            printed = paper.get((row.data, row.prior, row.inference, metric))
+            printed = published.get((row.data, row.prior, row.inference, metric))
             line = (
-                *(row.data, row.inference, row.prior, plus_minus(row.mean, row.se)),
+                *(row.data, experiment.name(row.inference), experiment.name(row.prior)),
+                plus_minus(row.mean, row.se),
                 "" if printed is None else f"{printed.mean:g} ± {printed.error:g}",
                 str(row.splits),
                 "" if row.rhat_max is None else f"{row.rhat_max:.3f}",
@@ -123,16 +128,16 @@ def _results(experiment: str, summary: Summary, times: bool) -> list[Block]:
                 str(summary.flagged[row.data, row.prior, row.inference] or ""),
             )
             lines.append((*line, rounded(row.seconds)) if times else line)
-        blocks += [Heading(metric, 3), Grid(header, lines)]
+        blocks += [Heading(metric_title(metric), 3), Grid(header, lines)]
         if is_test_metric(metric):
-            blocks.append(mean_picture(metric, rows, paper))
-    notes = paper_notes(experiment)
-    if notes and by_metric:
-        blocks += [Heading("About the paper's figures", 3), *(Paragraph(note) for note in notes)]
+            blocks.append(mean_picture(metric, rows, published, experiment.name))
+    if experiment.notes and by_metric:
+        blocks.append(Heading("About the published figures", 3))
+        blocks += [Paragraph(note) for note in experiment.notes]
     return blocks
 
 
-def _differences(pairs: Sequence[Pair]) -> list[Block]:
+def _differences(experiment: Experiment, pairs: Sequence[Pair]) -> list[Block]:
     if not pairs:
         return []
     blocks: list[Block] = [
@@ -145,19 +150,20 @@ def _differences(pairs: Sequence[Pair]) -> list[Block]:
     by_metric: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_metric[pair.metric].append(pair)
-    header = ("data", "inference", "first", "second", "difference", "win/tie/loss")
+    header = ("data", "inference", "first", "second", "difference", "wins, ties, losses")
     for metric, members in by_metric.items():
         lines = [
             (
-                *(pair.data, pair.inference, pair.first, pair.second),
+                *(pair.data, experiment.name(pair.inference)),
+                *(experiment.name(pair.first), experiment.name(pair.second)),
                 plus_minus(pair.difference, pair.se),
-                f"{pair.wins}/{pair.ties}/{pair.losses}",
+                f"{pair.wins}, {pair.ties}, {pair.losses}",
             )
             for pair in members
         ]
-        blocks += [Heading(metric, 3), Grid(header, lines)]
+        blocks += [Heading(metric_title(metric), 3), Grid(header, lines)]
         if is_test_metric(metric):
-            blocks.append(pair_picture(metric, members))
+            blocks.append(pair_picture(metric, members, experiment.name))
     return blocks
 
 

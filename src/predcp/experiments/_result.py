@@ -1,10 +1,15 @@
-"""What a model hands back, and what an engine makes of it."""
+"""What a model hands back, what an engine makes of it, and what a model is told."""
 
-from collections.abc import Callable, Mapping
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from predcp.experiments._cell import Cell
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,43 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Context:
-    """What a cell may need besides itself, the same for every cell of a run.
+    """What a model may need besides its cells, the same for every cell of a run.
 
-    **Arguments:** `data_directory` as in `predcp.data.data_directory`; `keep_posterior` asks
-    the model for its draws; `note` tells the user how a long fit is going, where a model runs in
-    the process that has the user's attention.
+    **Arguments:**
+
+    - `data_directory`: as in `predcp.data.data_directory`.
+    - `keep_posterior`: whether to hand back posterior draws.
+    - `checkpoints`: the folder from which interrupted fits go on; None for no checkpoints.
+    - `deadline`: when to pause long fits, in seconds as `time.time` counts; None for never.
+    - `progress(done, total, words)`: what `report` calls.
     """
 
     data_directory: str | None = None
     keep_posterior: bool = False
-    note: Callable[[str], None] | None = None
+    checkpoints: str | None = None
+    deadline: float | None = None
+    progress: Callable[[int, int, str], None] | None = None
+
+    def report(self, done: int, total: int, words: str | None = None) -> None:
+        """Show that `done` of `total` pieces of a fit are done; call it at least every two seconds.
+
+        **Arguments:** `words`, what the pieces are, or what happens now (`compiling`); a total of 0
+        is not shown.
+        """
+        if self.progress is not None:
+            self.progress(done, total, words or "")
+
+    def seconds_left(self) -> float | None:
+        """How long fits may go on, at least 0; None for as long as they take."""
+        return None if self.deadline is None else max(self.deadline - time.time(), 0.0)
+
+    def checkpoint_file(self, cells: Sequence[Cell]) -> Path | None:
+        """The checkpoint of cells that are fitted together; None for no checkpoints."""
+        if self.checkpoints is None:
+            return None
+        return Path(self.checkpoints) / f"{cells[0].data}-{cells_name(cells)}.checkpoint"
+
+
+def cells_name(cells: Sequence[Cell]) -> str:
+    """A short name of cells that are fitted together, in this order."""
+    return hashlib.sha256("".join(cell.key for cell in cells).encode()).hexdigest()[:16]

@@ -1,13 +1,14 @@
 """Run an experiment from Python: the same grid, store and engines as the command line's."""
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from predcp.experiments._batch import Batch
 from predcp.experiments._cell import Cell
-from predcp.experiments._engine import Engine, InProcess
+from predcp.experiments._engine import Engine, InProcess, Report
 from predcp.experiments._models import resolve_model
 from predcp.experiments._pool import ProcessPool
 from predcp.experiments._progress import Progress, Silent
@@ -28,8 +29,11 @@ def run(
     workers: int | None = None,
     address: str | None = None,
     gpus: float = 0.0,
+    together: int | None = None,
     data_directory: str | None = None,
     keep_posterior: bool = False,
+    checkpoints: str | os.PathLike[str] | None = None,
+    seconds: float | None = None,
     retry_failed: bool = False,
     progress: Progress | None = None,
     rerun: str | None = None,
@@ -41,7 +45,10 @@ def run(
     - `experiment`: the name of its folder in `store`.
     - `engine`: this `process`, a `pool` of local ones, a `batch` (all splits of a fit in one
         program, for a GPU), or a `ray` cluster at `address`.
-    - `workers`: of the pool (default: one a core); `gpus`: of a cell on the cluster.
+    - `workers`: of the pool (default: one per core); `gpus`: of a cell on the cluster; `together`:
+        the most cells in one program of a batch (default: the model's own).
+    - `checkpoints`: the folder from which interrupted long fits go on (default: none are kept).
+    - `seconds`: after which long fits pause as if interrupted (default: never).
     - `retry_failed`: also run cells that failed before.
     - `rerun`: the command that runs one cell again, for the records.
     """
@@ -53,10 +60,15 @@ def run(
         resolve_model(model)
     chosen_store = Store(Path(store), experiment)
     shown = progress or Silent()
-    # A function that writes here cannot travel to another process.
-    here = engine_name(engine) in ("process", "batch")
-    context = Context(data_directory, keep_posterior, shown.note if here else None)
-    chosen_engine = make_engine(engine_name(engine), context, workers, address, gpus)
+    context = Context(
+        data_directory,
+        keep_posterior,
+        None if checkpoints is None else str(checkpoints),
+        None if seconds is None else time.time() + seconds,
+    )
+    chosen_engine = make_engine(
+        engine_name(engine), context, shown.moved, workers, address, gpus, together
+    )
     return Runner(chosen_store, chosen_engine, shown, rerun).run(grid, retry_failed)
 
 
@@ -71,15 +83,17 @@ def engine_name(name: str) -> EngineName:
 def make_engine(
     name: EngineName,
     context: Context,
+    report: Report | None = None,
     workers: int | None = None,
     address: str | None = None,
     gpus: float = 0.0,
+    together: int | None = None,
 ) -> Engine:
-    """The engine of that name."""
+    """The engine of that name; arguments as in `run`, `report` is called with cells' progress."""
     if name == "process":
-        return InProcess(context)
+        return InProcess(context, report)
     if name == "pool":
-        return ProcessPool(context, workers)
+        return ProcessPool(context, report, workers)
     if name == "batch":
-        return Batch(context)
-    return RayEngine(context, address, gpus=gpus)
+        return Batch(context, report, together)
+    return RayEngine(context, report, address, gpus=gpus)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from predcp.experiments._baseline import is_baseline
 from predcp.experiments._cell import Cell
 
 
@@ -41,7 +42,8 @@ def select(
 
     **Arguments:**
 
-    - `data`, `prior`, `inference`: names, or patterns such as `fc100*`.
+    - `data`, `prior`, `inference`: names, or patterns such as `fc100*`; base-rate cells stay,
+        whatever the prior and inference.
     - `splits`: numbers the grid declares; `seeds`: numbers that replace the declared ones.
     - `keys`: the beginnings of cells' keys.
     """
@@ -59,7 +61,11 @@ def select(
         chosen = [cell for cell in chosen if cell.split in wanted]
     if seeds is not None:
         numbers = parse_numbers(seeds, "seeds")
-        expanded = (replace(cell, seed=seed) for cell in chosen for seed in numbers)
+        expanded = (
+            cell if is_baseline(cell) else replace(cell, seed=seed)
+            for cell in chosen
+            for seed in numbers
+        )
         chosen = list(dict.fromkeys(expanded))
     if keys:
         chosen = [cell for cell in chosen if cell.key.startswith(tuple(keys))]
@@ -69,7 +75,8 @@ def select(
 
 
 def _matching(cells: list[Cell], field: str, patterns: Sequence[str]) -> list[Cell]:
-    present = sorted({getattr(cell, field) for cell in cells})
+    kept = {cell for cell in cells if field != "data" and is_baseline(cell)}
+    present = sorted({getattr(cell, field) for cell in cells if cell not in kept})
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in present):
             raise SelectionError(
@@ -78,5 +85,5 @@ def _matching(cells: list[Cell], field: str, patterns: Sequence[str]) -> list[Ce
     return [
         cell
         for cell in cells
-        if any(fnmatchcase(getattr(cell, field), pattern) for pattern in patterns)
+        if cell in kept or any(fnmatchcase(getattr(cell, field), pattern) for pattern in patterns)
     ]

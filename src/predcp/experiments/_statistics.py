@@ -4,10 +4,11 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from predcp.experiments._baseline import BASE_RATE, NO_INFERENCE
 from predcp.experiments._convergence import flags
 from predcp.experiments._labels import prior_labels
 from predcp.experiments._metrics import higher_is_better, is_comparable, metric_name
@@ -51,7 +52,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Pair:
-    """How one prior compares with another on the same splits; positive `difference` is better."""
+    """How one prior compares with another on the same splits.
+
+    **Arguments:** `difference`, mean of first minus second, positive where the first is better;
+    `wins`, `ties` and `losses` of the first count splits.
+    """
 
     data: str
     inference: str
@@ -63,6 +68,17 @@ class Pair:
     wins: int
     ties: int
     losses: int
+
+    def reversed(self) -> "Pair":
+        """The same comparison with the second prior first."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=-self.difference,
+            wins=self.losses,
+            losses=self.wins,
+        )
 
 
 @dataclass(frozen=True)
@@ -143,13 +159,19 @@ def _figures(records: Sequence[Record], name: str) -> list[float]:
 
 
 def _pairs(values: dict[tuple[str, str, str], dict[str, dict[int, float]]]) -> list[Pair]:
-    comparable: dict[tuple[str, str], list[str]] = defaultdict(list)
+    comparable: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
     for data, prior, inference in sorted(values):
-        comparable[data, inference].append(prior)
+        if inference != NO_INFERENCE:
+            comparable[data, inference].append((data, prior, inference))
+    for (data, _), groups in comparable.items():
+        # The base rate has no inference of its own: it is compared with every one.
+        baseline = (data, BASE_RATE, NO_INFERENCE)
+        if baseline in values:
+            groups.append(baseline)
     pairs = []
-    for (data, inference), priors in comparable.items():
-        for first, second in combinations(priors, 2):
-            ours, theirs = values[data, first, inference], values[data, second, inference]
+    for (data, inference), groups in comparable.items():
+        for one, other in combinations(groups, 2):
+            ours, theirs, first, second = values[one], values[other], one[1], other[1]
             for metric in filter(is_comparable, ours.keys() & theirs.keys()):
                 pair = _pair(ours[metric], theirs[metric], metric)
                 if pair is not None:

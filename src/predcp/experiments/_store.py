@@ -1,7 +1,8 @@
-"""The result store: one folder an experiment, one a cell, each written in a single step."""
+"""The result store: one folder per cell, written in a single step, or one packed file."""
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,7 +10,8 @@ from typing import Literal
 from predcp.experiments import _claim
 from predcp.experiments._cell import Cell
 from predcp.experiments._claim import Claim
-from predcp.experiments._record import CorruptRecord, Record, decode, encode
+from predcp.experiments._packed import SUFFIX, read_packed
+from predcp.experiments._record import CorruptRecord, Record, decode, decode_files, encode
 from predcp.experiments._result import Outcome
 
 DEFAULT_STORE = "results"
@@ -30,7 +32,11 @@ class Records:
 
 @dataclass(frozen=True)
 class Store:
-    """The cells of one experiment below a folder of results."""
+    """The cells of one experiment below a folder of results.
+
+    New cells are folders below `folder`; `predcp.experiments.pack` moves them into `packed_file`.
+    A cell that is in both is read from its folder, which is newer.
+    """
 
     path: Path
     experiment: str
@@ -47,13 +53,23 @@ class Store:
         """The experiment's folder."""
         return self.path / self.experiment
 
+    @property
+    def packed_file(self) -> Path:
+        """Where packed cells are."""
+        return self.path / f"{self.experiment}{SUFFIX}"
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored."""
+        return self.folder.is_dir() or self.packed_file.is_file()
+
     def cell_folder(self, cell: Cell) -> Path:
         """Where the cell's files are, or would be."""
         return self.folder / cell.name
 
     def status(self, cell: Cell) -> Status:
         """What the store knows about a cell."""
-        if not self.cell_folder(cell).is_dir():
+        if not self.cell_folder(cell).is_dir() and cell.name not in read_packed(self.packed_file):
             return "absent"
         try:
             record = self.read(cell)
@@ -63,14 +79,23 @@ class Store:
 
     def read(self, cell: Cell) -> Record:
         """A cell's record, all its files verified."""
-        record = decode(str(self.cell_folder(cell)), every_byte=True)
+        folder, packed = self.cell_folder(cell), read_packed(self.packed_file)
+        if cell.name in packed and not folder.is_dir():
+            where = f"{self.packed_file}, {cell.name}"
+            record = decode_files(packed[cell.name].files, where)
+        else:
+            record = decode(str(folder), every_byte=True)
         if record.cell != cell:
             raise CorruptRecord(f"{self.cell_folder(cell)} holds another cell")
         return record
 
     def claim(self, cell: Cell) -> Claim | None:
         """The right to run a cell, or None while another runner has it."""
-        return Claim.take(self._claims, cell.name)
+        return self.claim_name(cell.name)
+
+    def claim_name(self, name: str) -> Claim | None:
+        """The right to change the cell with that folder name, or None while another has it."""
+        return Claim.take(self._claims, name)
 
     def holder(self, cell: Cell) -> str:
         """Who is running a cell, for messages."""
@@ -78,14 +103,7 @@ class Store:
 
     def publish(self, claim: Claim, cell: Cell, outcome: Outcome, rerun: str) -> None:
         """Put a cell's files in place at once; a reader sees all of them or none."""
-        claim.staging.mkdir()
-        for name, content in encode(cell, outcome, rerun).items():
-            _write_durably(claim.staging / name, content)
-        target = self.cell_folder(cell)
-        if target.exists():
-            target.rename(claim.trash)
-        claim.staging.rename(target)
-        _sync_folder(self.folder)
+        write_folder(claim, self.cell_folder(cell), encode(cell, outcome, rerun))
 
     def sweep(self) -> None:
         """Remove what dead runners left behind."""
@@ -101,15 +119,24 @@ class Store:
         return [self.folder / name for name in kept]
 
     def records(self) -> Records:
-        """Every cell's record; a damaged one is set aside with its reason."""
-        finished, failed, corrupt = [], [], []
+        """Every cell's record in the order of their names; damaged ones apart, with the reason."""
+        found: dict[str, Record | CorruptRecord] = {}
+        for name, cell in read_packed(self.packed_file).items():
+            try:
+                found[name] = decode_files(cell.files, f"{self.packed_file}, {name}")
+            except CorruptRecord as error:
+                found[name] = error
         for folder in self.cell_folders():
             try:
-                record = decode(str(folder))
+                found[folder.name] = decode(str(folder))
             except CorruptRecord as error:
-                corrupt.append(error)
-                continue
-            (failed if record.failed else finished).append(record)
+                found[folder.name] = error
+        finished, failed, corrupt = [], [], []
+        for _, record in sorted(found.items()):
+            if isinstance(record, CorruptRecord):
+                corrupt.append(record)
+            else:
+                (failed if record.failed else finished).append(record)
         return Records(finished, failed, corrupt)
 
     @property
@@ -118,12 +145,26 @@ class Store:
 
 
 def experiments(path: Path) -> list[str]:
-    """The experiments that have a folder in a store."""
+    """The experiments that have a folder or a packed file in a store."""
     if not path.is_dir():
         return []
-    return sorted(
-        entry.name for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
-    )
+    names = {
+        entry.name if entry.is_dir() else entry.name.removesuffix(SUFFIX)
+        for entry in path.iterdir()
+        if entry.is_dir() or entry.name.endswith(SUFFIX)
+    }
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def write_folder(claim: Claim, target: Path, files: Mapping[str, bytes]) -> None:
+    """Put the files of a cell in place at once; a reader sees all of them or none."""
+    claim.staging.mkdir()
+    for name, content in files.items():
+        _write_durably(claim.staging / name, content)
+    if target.exists():
+        target.rename(claim.trash)
+    claim.staging.rename(target)
+    _sync_folder(target.parent)
 
 
 def _write_durably(path: Path, content: bytes) -> None:

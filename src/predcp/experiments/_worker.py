@@ -1,31 +1,50 @@
-"""A worker process: reads cells from its standard input, writes outcomes to its output."""
+"""A worker process: reads cells from its standard input, writes progress and outcomes."""
 
 import os
 import queue
 import signal
-import sys
 import threading
+import time
+from dataclasses import replace
 from typing import IO, Any
 
+from predcp._support.workers import worker_pipes
 from predcp.experiments._cell import Cell
 from predcp.experiments._execute import execute
 from predcp.experiments._frames import outcome_message, read_message, write_message
+from predcp.experiments._models import register_model
 from predcp.experiments._result import Context
+
+# Seconds between two messages about the progress of one cell.
+_PAUSE = 0.5
 
 
 def main() -> None:
     """Serve until the driver closes the pipe or dies."""
     # Ctrl-C reaches the whole terminal group; stopping is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Whatever a model prints goes to the log, not between the messages.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    source, answers = worker_pipes()
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(sys.stdin.buffer, requests), daemon=True).start()
+    threading.Thread(target=_receive, args=(source, requests), daemon=True).start()
     while True:
         request = requests.get()
-        cell, context = Cell.from_json(request["cell"]), Context(**request["context"])
-        write_message(answers, *outcome_message(execute(cell, context)))
+        for name, model in request["models"].items():
+            register_model(name, model)
+        context = replace(Context(**request["context"]), progress=_Progress(answers))
+        outcome = execute(Cell.from_json(request["cell"]), context)
+        write_message(answers, *outcome_message(outcome))
+
+
+class _Progress:
+    """Sends the progress of a cell, at most a few times a second."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._sent = stream, float("-inf")
+
+    def __call__(self, done: int, total: int, words: str) -> None:
+        if time.monotonic() - self._sent >= _PAUSE:
+            self._sent = time.monotonic()
+            write_message(self._stream, {"progress": [done, total, words]})
 
 
 def _receive(stream: IO[bytes], requests: queue.SimpleQueue[dict[str, Any]]) -> None:

@@ -1,6 +1,7 @@
 """The interactive explorer: `predcp explore`.
 
 `scene(Choices(...))` makes all of it without a browser: charts, a summary and the NumPyro code.
+`study(model, arguments, name)` and `scale_scene` do the same for a program of your own.
 """
 
 from predcp.explore._choices import (
@@ -19,9 +20,11 @@ from predcp.explore._choices import (
     Tail,
 )
 from predcp.explore._curves import Curves
-from predcp.explore._page import group, note, page, refusal, title
+from predcp.explore._page import group, note, page, program_page, refusal, title
+from predcp.explore._program import ScaleScene, Study, scale_scene, shown_study, study
 from predcp.explore._scene import Scene, scene
-from predcp.explore._serve import serve
+from predcp.explore._sentence import CHANCES, SENTENCE_FAMILIES, STARTS, Sentence
+from predcp.explore._serve import check, serve
 from predcp.explore._upload import (
     MOST_BYTES,
     Design,
@@ -35,6 +38,7 @@ from predcp.explore._upload import (
 )
 
 __all__ = [
+    "CHANCES",
     "COLUMNS",
     "DIVERGENCES",
     "FAMILIES",
@@ -46,14 +50,20 @@ __all__ = [
     "PARAMETERS",
     "PROBABILITIES",
     "ROWS",
+    "SENTENCE_FAMILIES",
+    "STARTS",
     "UPPERS",
     "Choices",
     "Curves",
     "Design",
+    "ScaleScene",
     "Scene",
+    "Sentence",
+    "Study",
     "Tail",
     "Upload",
     "UploadError",
+    "check",
     "design",
     "features",
     "group",
@@ -62,8 +72,12 @@ __all__ = [
     "note",
     "page",
     "parse",
+    "program_page",
     "refusal",
+    "scale_scene",
     "scene",
     "serve",
+    "shown_study",
+    "study",
     "title",
 ]

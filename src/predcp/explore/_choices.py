@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     steps: tuple[float, ...]
 
 
-def _log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
+def log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
     """Steps of equal ratio, rounded to three digits; 1 is one of them if it is inside."""
     raw = np.geomspace(low, high, count)
     return tuple(
@@ -52,21 +52,22 @@ def _log_steps(low: float, high: float, count: int = 61) -> tuple[float, ...]:
     )
 
 
-def _even_steps(low: float, high: float, step: float) -> tuple[float, ...]:
+def even_steps(low: float, high: float, step: float) -> tuple[float, ...]:
+    """Steps of equal size, rounded to six digits."""
     return tuple(float(f"{value:.6g}") for value in np.arange(low, high + step / 2, step))
 
 
-_SCALES = _log_steps(1e-3, 1e2)
-_SHAPES = _even_steps(0.1, 3.0, 0.1)
-NOISES = _log_steps(0.1, 10.0, 41)
-UPPERS = _log_steps(1e-3, 10.0, 49)
-PROBABILITIES = _even_steps(0.01, 0.99, 0.01)
+_SCALES = log_steps(1e-3, 1e2)
+_SHAPES = even_steps(0.1, 3.0, 0.1)
+NOISES = log_steps(0.1, 10.0, 41)
+UPPERS = log_steps(1e-3, 10.0, 49)
+PROBABILITIES = even_steps(0.01, 0.99, 0.01)
 
 # The first values are those of the paper's Figure 1.
 PARAMETERS: dict[Family, tuple[Parameter, ...]] = {
     "LogCauchy": (
-        Parameter("scale", 1.0, _log_steps(0.1, 10.0)),
-        Parameter("loc", 0.0, _even_steps(-10.0, 5.0, 0.25)),
+        Parameter("scale", 1.0, log_steps(0.1, 10.0)),
+        Parameter("loc", 0.0, even_steps(-10.0, 5.0, 0.25)),
     ),
     "HalfCauchy": (Parameter("scale", 1.0, _SCALES),),
     "Exponential": (Parameter("mean", 0.5, tuple(sorted({*_SCALES, 0.5}))),),
@@ -75,7 +76,7 @@ PARAMETERS: dict[Family, tuple[Parameter, ...]] = {
         Parameter("scale", 2.0, tuple(sorted({*_SCALES, 2.0}))),
     ),
     "GammaExponential": (
-        Parameter("weight", 0.5, _even_steps(0.05, 0.95, 0.05)),
+        Parameter("weight", 0.5, even_steps(0.05, 0.95, 0.05)),
         Parameter("shape", 0.2, _SHAPES),
         Parameter("scale", 2.0, tuple(sorted({*_SCALES, 2.0}))),
         Parameter("mean", 0.5, tuple(sorted({*_SCALES, 0.5}))),

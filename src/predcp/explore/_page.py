@@ -1,7 +1,9 @@
 """The summary and the charts as HTML. All text that a visitor typed or uploaded is escaped."""
 
+from collections.abc import Mapping
 from html import escape
 
+from predcp.explore._program import ScaleScene, Study
 from predcp.explore._scene import Scene
 
 STYLE = """<style>
@@ -24,6 +26,10 @@ STYLE = """<style>
   padding: 10px 16px; margin: 0 0 14px; font: 0.92rem/1.5 system-ui, sans-serif; color: #7a1a12;
   overflow-wrap: anywhere; }
 .predcp-hint { border-color: #52606d; background: #f1f4f8; color: #323f4b; }
+.predcp-charts .predcp-summary { margin: 0; font-size: 0.92rem; line-height: 1.5; }
+.predcp-charts .predcp-present { border-color: #7b8794; background: #f5f7fa; }
+.predcp-scale { font: 650 1.15rem system-ui, sans-serif; color: #1f2933; margin: 4px 0 10px; }
+.predcp-pair { margin-bottom: 14px; }
 .predcp-phone { display: none; }
 .codehilite-wrapper button { opacity: 1 !important; visibility: visible !important; }
 @media (max-width: 900px) { .predcp-summary ul { columns: 1; } }
@@ -75,6 +81,44 @@ def page(scene: Scene | None, problem: str = "", hint: str = "") -> str:
     return "".join(parts)
 
 
+def program_page(
+    study: Study, scenes: Mapping[str, ScaleScene], problems: Mapping[str, str]
+) -> str:
+    """The page of a program: for each scale, the present prior and that of the sentence.
+
+    **Arguments**
+    - `study`: the program.
+    - `scenes`: by label of the scale, what to show.
+    - `problems`: by label of the scale, why the last sentence could not be shown.
+    """
+    if study.problem or study.audit is None:
+        return refusal(f"{study.name} cannot be explored: {study.problem}")
+    parts = ['<div class="predcp-note predcp-phone">State your sentences in the menu ☰.</div>']
+    for each in study.audit:
+        parts.append(f'<div class="predcp-scale">{escape(each.scale)}</div>')
+        reason = problems.get(each.scale) or study.problems.get(each.scale)
+        if reason:
+            parts.append(refusal(reason))
+        scene = scenes.get(each.scale)
+        if scene is None:
+            parts.append(_box(f"Present: {each.words}", "predcp-present"))
+            continue
+        boxes = _box(scene.present, "predcp-present") + _box(scene.yours)
+        pairs = [
+            boxes,
+            *("".join(scene.charts[at : at + 2]) for at in range(0, len(scene.charts), 2)),
+        ]
+        parts += [f'<div class="predcp-charts predcp-pair">{pair}</div>' for pair in pairs]
+    remark = (
+        "The outermost bars hold what lies beyond them. Dashed outlines repeat the present prior."
+    )
+    return "".join([*parts, note(remark) if scenes else ""])
+
+
+def _box(words: str, kind: str = "") -> str:
+    return f'<section class="predcp-summary {kind}">{escape(words)}</section>'
+
+
 def refusal(words: str) -> str:
-    """Why a file was refused, for the place under the upload."""
+    """Why a file, a program or a sentence was refused."""
     return f'<div class="predcp-problem" role="alert">{escape(words)}.</div>'

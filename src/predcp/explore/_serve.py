@@ -7,17 +7,23 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from predcp.explore._program import Study, prepare, show, shown_study
+
 LOCAL_HOSTS = ("127.0.0.1", "localhost")
 _PORTS = 20
 _PAGE = Path(__file__).parent / "app.py"
+_PROGRAM_PAGE = Path(__file__).parent / "program_app.py"
 
 
-def serve(host: str = "127.0.0.1", port: int = 2718, browser: bool = True) -> None:
+def serve(
+    host: str = "127.0.0.1", port: int = 2718, browser: bool = True, made: Study | None = None
+) -> None:
     """Run the explorer until it is interrupted.
 
     **Arguments**: `host`, the address to listen on; `port`, or the next free one; `browser`, whether to
-    open one.
+    open one; `made`, the study of a program to show in place of the models of the explorer.
     """
+    show(made)
     import uvicorn  # pyright: ignore[reportMissingImports]
 
     local = host in LOCAL_HOSTS
@@ -57,7 +63,7 @@ def free_port(host: str, port: int) -> int:
 
 
 def application(local: bool = True) -> Any:
-    """The page as an ASGI application, in double precision.
+    """The page as an ASGI application; the explorer's own models are in double precision.
 
     **Arguments**: `local`, whether to answer only to the names of this machine, so that no page of
     another site can reach it under another name.
@@ -70,15 +76,20 @@ def application(local: bool = True) -> Any:
 
     from predcp.explore._page import STYLE
 
-    # Curves from 1e-8 to poles and far tails need it.
-    jax.config.update("jax_enable_x64", True)
+    own = not shown_study().name
+    if own:
+        # Curves from 1e-8 to poles and far tails need it; a program keeps the user's precision.
+        jax.config.update("jax_enable_x64", True)
     pages = marimo.create_asgi_app(quiet=True, html_head=STYLE)
-    built = pages.with_app(path="", root=str(_PAGE)).build()
+    built = pages.with_app(path="", root=str(_PAGE if own else _PROGRAM_PAGE)).build()
     return TrustedHostMiddleware(built, allowed_hosts=list(LOCAL_HOSTS) if local else ["*"])
 
 
 def _prepare() -> None:
     """Compile the programs of the first moves while the page loads."""
+    if shown_study().name:
+        prepare(shown_study())
+        return
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -89,3 +100,25 @@ def _prepare() -> None:
         scene(Choices(model))
     for columns in COLUMNS:
         scene(Choices(columns=columns))
+
+
+def check(made: Study | None = None) -> str:
+    """Run every cell of the page without a server; the words that it opens with.
+
+    **Arguments**: `made`, as in `serve`. A program that the page refuses raises a ValueError.
+    """
+    show(made)
+    if made is not None:
+        from predcp.explore.program_app import app as page
+
+        if made.problem:
+            raise ValueError(f"{made.name} cannot be explored: {made.problem}")
+        _, found = page.run()
+        return "\n".join(scene.yours for scene in found["scenes"].values())
+    import jax
+
+    from predcp.explore.app import app as page
+
+    jax.config.update("jax_enable_x64", True)
+    _, found = page.run()
+    return str(found["scene"].headline)

@@ -77,6 +77,19 @@ class Panel:
         if label:
             self._legend.append((label, colour, dash))
 
+    def bars(self, edges: Any, heights: Any, colour: str, outline: bool = False) -> None:
+        """Add a histogram: heights between neighbouring edges, filled or as a thin outline."""
+        edges, heights = np.asarray(edges, float), np.asarray(heights, float)
+        x = np.repeat(edges, 2)
+        y = np.concatenate([[self.ylim[0]], np.repeat(heights, 2), [self.ylim[0]]])
+        points = self._points(x, y)
+        shape = (
+            f'fill="none" stroke="{colour}" stroke-width="1.2" stroke-dasharray="3 2"'
+            if outline
+            else f'fill="{colour}" fill-opacity="0.65" stroke="{colour}" stroke-width="0.6"'
+        )
+        self._marks.append(f'<polygon points="{points}" {shape}/>')
+
     def rule(self, x: float | None = None, y: float | None = None, colour: str = GREY) -> None:
         """Add a thin dashed line across the chart, at one x or one y."""
         if x is not None:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -125,7 +125,8 @@ def guess_outcome(upload: Upload) -> str | None:
     if named:
         return named[-1]
     last = upload.columns[-1]
-    return last if len(upload.columns) > 1 and upload.frame[last].nunique() == 2 else None
+    values = set(upload.frame[last].dropna())
+    return last if len(upload.columns) > 1 and len(values) == 2 else None
 
 
 def features(upload: Upload, outcome: str | None = None) -> tuple[list[str], dict[str, str]]:
@@ -190,7 +191,7 @@ def labels(columns: Sequence[str]) -> dict[str, str]:
 _CONSTANT = "is constant and cannot be standardised"
 
 
-def _fault(values: pandas.Series) -> str:
+def _fault(values: Any) -> str:
     """What keeps a column from being a feature, or nothing."""
     import pandas
 

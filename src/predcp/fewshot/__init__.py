@@ -2,11 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.checkpoint import CheckpointError
 from predcp.fewshot._adapt import adapted
-from predcp.fewshot._checkpoint import CheckpointError
 from predcp.fewshot._complexity import ChainComplexity, module_noise
 from predcp.fewshot._episodes import Pool
-from predcp.fewshot._evaluate import Difference, Evaluation, evaluate, paired_difference
+from predcp.fewshot._evaluate import (
+    Difference,
+    Evaluation,
+    evaluate,
+    paired_difference,
+    standard_error,
+)
 from predcp.fewshot._fit import Fit, Paused, fit_runs
 from predcp.fewshot._module_priors import (
     HYPERPRIORS,
@@ -17,7 +23,13 @@ from predcp.fewshot._module_priors import (
     ShrinkageModules,
     as_module_prior,
 )
-from predcp.fewshot._networks import ConvNet, DenseNet, Network, paper_network
+from predcp.fewshot._networks import (
+    ConvNet,
+    DenseNet,
+    Network,
+    network_from_config,
+    paper_network,
+)
 from predcp.fewshot._objective import Meta
 from predcp.fewshot._report import ModuleReport, module_report
 from predcp.fewshot._runs import Run
@@ -57,8 +69,10 @@ __all__ = [
     "fit_runs",
     "module_noise",
     "module_report",
+    "network_from_config",
     "paired_difference",
     "paper_network",
+    "standard_error",
 ]
 
 

@@ -1,9 +1,9 @@
-"""A classifier that learns how to learn: fit on many classes, adapt to a few examples of new ones."""
+"""A few-shot classifier: fit on many classes, adapt to a few examples of new ones."""
 
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import ImageClasses
 from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluations
 from predcp.fewshot._fit import Fit, fit_runs
-from predcp.fewshot._module_priors import ModuleScalePrior, as_module_prior
+from predcp.fewshot._module_priors import (
+    ModuleScalePrior,
+    as_module_prior,
+    module_prior_from_config,
+)
 from predcp.fewshot._networks import ConvNet, DenseNet, Modules, Network, network_from_config
 from predcp.fewshot._objective import Meta
-from predcp.fewshot._progress import progress_bar
 from predcp.fewshot._report import ModuleReport, module_report
 from predcp.fewshot._runs import Run
 from predcp.fewshot._scores import score_tasks
@@ -43,9 +47,9 @@ class FewShotClassifier(BaseEstimator):
     - `ways`, `shots`, `queries`, `iterations`, `meta_batch`, `inner_steps`, `inner_steps_test`,
         `inner_rate`, `outer_rate`, `noise_draws`, `validate_every`, `validation_tasks`, `patience`: see
         `Settings`.
-    - `checkpoint`: a file from which an interrupted fit goes on.
-    - `random_state`: the same number, the same answer. `progress`: None, True for a bar, or a function of
-        (done, total, accuracy).
+    - `checkpoint`: a file from which an interrupted fit resumes.
+    - `random_state`: a seed; the same seed gives the same result.
+    - `progress`: None, True for a bar, or a function of (done, total, accuracy).
 
     After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
     `validation_accuracy_`, `iteration_`, and `summary()`.
@@ -92,7 +96,7 @@ class FewShotClassifier(BaseEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, validation: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None) -> "FewShotClassifier":
         """Learn from tasks of the classes in `y`.
 
         **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
@@ -109,7 +113,7 @@ class FewShotClassifier(BaseEstimator):
         settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
         network = self.network or default_network(train.example_shape, self.ways)
         run = Run(as_module_prior(self.prior), int(self.random_state))
-        with progress_bar(self.progress, "tasks") as report:
+        with progress_bar(self.progress, "tasks", _accuracy_words) as report:
             fit = fit_runs(
                 network, settings, [run], train, held, self.checkpoint, report_progress=report
             )
@@ -140,7 +144,7 @@ class FewShotClassifier(BaseEstimator):
         x, labels = self._standardised(X, "X"), np.asarray(y)
         if labels.shape != (len(x),):
             raise ValueError(
-                f"y must have shape ({len(x)},), one label an example, got {labels.shape}"
+                f"y must have shape ({len(x)},), one label per example, got {labels.shape}"
             )
         classes, numbers = np.unique(labels, return_inverse=True)
         if not 2 <= len(classes) <= self.settings_.ways:
@@ -162,7 +166,7 @@ class FewShotClassifier(BaseEstimator):
         return self._adapted_task().predict(X)
 
     def evaluate(self, X: Any, y: Any = None, tasks: int = 1000) -> Evaluation:
-        """How tasks of new classes go: accuracy with standard error, log-likelihood, calibration."""
+        """Scores on tasks of new classes: accuracy with standard error, log likelihood, calibration."""
         self._check_fitted()
         pool = Pool.of(*_examples(X, y), self.mean_, self.deviation_, name="X")
         settings = self.settings_
@@ -194,7 +198,7 @@ class FewShotClassifier(BaseEstimator):
         config = {
             "network": self.network_.to_config(),
             "settings": self.settings_.to_config(),
-            "prior": as_module_prior(self.prior).name,
+            "prior": as_module_prior(self.prior).to_config(),
             "decay": self.decay_,
             "example_shape": list(self.example_shape_),
             "iteration": self.iteration_,
@@ -213,7 +217,10 @@ class FewShotClassifier(BaseEstimator):
         arrays, config = saved.arrays, saved.config
         network = network_from_config(config["network"])
         settings = Settings(**config["settings"])
-        model = cls(network=network, prior=config["prior"], random_state=config["random_state"])
+        # A named prior stays a name, as the user gave it.
+        prior = config["prior"]
+        prior = prior if isinstance(prior, str) else module_prior_from_config(prior)
+        model = cls(network=network, prior=prior, random_state=config["random_state"])
         for name in Settings.names():
             if hasattr(model, name):
                 setattr(model, name, getattr(settings, name))
@@ -332,7 +339,7 @@ def _examples(X: Any, y: Any) -> tuple[Any, Any]:
     if isinstance(X, ImageClasses):
         return X.images, X.labels
     if y is None:
-        raise ValueError("y must be given: one class label an example of X")
+        raise ValueError("y must be given: one class label per example of X")
     return X, y
 
 
@@ -351,3 +358,8 @@ def _nested(arrays: Mapping[str, np.ndarray], prefix: str) -> Modules:
             module, _, own = name.removeprefix(prefix).partition("/")
             modules.setdefault(module, {})[own] = jnp.asarray(leaf)
     return modules
+
+
+def _accuracy_words(accuracy: np.ndarray) -> str:
+    """The best validation accuracy of all runs, for a progress bar."""
+    return f"accuracy {100.0 * float(np.max(accuracy)):.1f}%"

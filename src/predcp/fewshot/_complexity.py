@@ -15,8 +15,9 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float, Key
 
 from predcp._divergences import Member, kl, log_mean_and_elasticity
-from predcp._maps import Complexity, extrapolated, floating_range
+from predcp._maps import Complexity
 from predcp._numerics.inverse import Evaluate, invert
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp.fewshot._convolution import rounding
 from predcp.fewshot._networks import Modules, Network
 

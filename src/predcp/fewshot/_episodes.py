@@ -39,9 +39,10 @@ class Pool(eqx.Module):
     def of(
         cls, examples: Any, labels: Any, mean: Any = None, deviation: Any = None, name: str = "X"
     ) -> "Pool":
-        """A pool of labelled examples, standardised by their own channels unless told how.
+        """A pool of labelled examples.
 
-        **Arguments**: `examples` `(count, ...)`, `labels` `(count,)`.
+        **Arguments**: `examples` `(count, ...)`, `labels` `(count,)`; `mean` and `deviation` of each
+        channel to standardise by, None for the examples' own.
         """
         values, marks = np.asarray(examples), np.asarray(labels)
         if values.ndim < 2 or not len(values):
@@ -50,7 +51,7 @@ class Pool(eqx.Module):
             )
         if marks.shape != (len(values),):
             raise ValueError(
-                f"labels of {name} must have shape ({len(values)},), one an example, got {marks.shape}"
+                f"labels of {name} must have shape ({len(values)},), one per example, got {marks.shape}"
             )
         if values.dtype.kind not in "fiub":
             raise ValueError(f"{name} must hold numbers, got {values.dtype}")
@@ -83,7 +84,7 @@ class Pool(eqx.Module):
         return self.examples.shape[1:]
 
     def require(self, ways: int, shots: int, queries: int, name: str = "X") -> None:
-        """Refuse tasks that the pool cannot give."""
+        """Refuse tasks that are too large for the pool."""
         if ways < 2:
             raise ValueError(f"ways must be at least 2, got {ways}")
         if ways > self.classes:

@@ -1,4 +1,4 @@
-"""Try fitted runs on many tasks of new classes, and compare them task by task."""
+"""Evaluate fitted runs on many tasks of new classes, and compare them task by task."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from predcp.fewshot._fit import Fit
 from predcp.fewshot._scores import Scores
 from predcp.fewshot._train import require_alike
 
-# The paper's test: so many tasks, with as many queries a class as shots.
+# The paper tests on this many tasks, with as many queries per class as shots.
 _PAPER_TASKS = 600
 _NORMAL = 1.959963984540054
 
@@ -43,8 +43,8 @@ class Evaluation:
     def small_query_interval(self) -> float:
         """Half the width of the interval that the paper seems to print, in percent.
 
-        The 95% interval of 600 tasks with `shots` queries of each class: it says how noisy that test is,
-        not how good ours.
+        The 95% interval of 600 tasks with `shots` queries of each class: it measures the noise of that
+        test, not of this one.
         """
         some = self.small_accuracy[:_PAPER_TASKS]
         spread = float(np.std(some, ddof=1))
@@ -72,16 +72,11 @@ class Difference:
     mean: float
     standard_error: float
 
-    @property
-    def ratio(self) -> float:
-        """How many standard errors it is."""
-        return self.mean / self.standard_error if self.standard_error > 0.0 else math.nan
-
 
 def evaluate(
     fit: Fit, pool: Pool, tasks: int | None = None, stream: str = "test"
 ) -> list[Evaluation]:
-    """One evaluation a run, of the parameters kept.
+    """Evaluate the parameters kept, for each run.
 
     **Arguments**: `pool`, classes that no run was trained on; `tasks`, the setting `test_tasks` if None;
     `stream`, `test`, or `check` for tasks of validation classes that no selection has used.
@@ -94,7 +89,7 @@ def evaluate(
 
 
 def evaluations(scores: Scores) -> list[Evaluation]:
-    """One a run."""
+    """One `Evaluation` per run."""
     leaves = [np.asarray(leaf, np.float64) for leaf in scores]
     return [
         Evaluation(accuracy, likelihood, small, bins.sum(0))

@@ -1,4 +1,4 @@
-"""Train runs to the end, with looks at validation tasks, checkpoints and progress."""
+"""Train runs to the end, with validation, checkpoints and progress."""
 
 import math
 import os
@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from predcp._support.checkpoint import Checkpoint, digest
 from predcp._support.paused import Paused
-from predcp.fewshot._checkpoint import Checkpoints, History, digest
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta
@@ -21,20 +21,21 @@ from predcp.fewshot._train import State, Trainer, put_back, some_of
 
 # Seconds between checkpoints: a long fit loses at most so much.
 _CHECKPOINT_SECONDS = 60.0
+History = dict[str, list[Any]]
 # Called with the iterations done, their total, and every run's accuracy on validation tasks.
 ReportProgress = Callable[[int, int, np.ndarray], None]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What training gave, for every run.
+    """Result of training, for every run.
 
     **Arguments**
     - `best`: the parameters kept, with a leading axis of runs; `iteration` when they were seen and
         `validation_accuracy` how they did (a fraction; NaN without validation classes).
-    - `history`: `iteration` `(looks,)`; `sigma` and `kappa` `(looks, runs, modules)`; `loss`, `accuracy`,
-        `validation_accuracy`, `validation_log_likelihood` `(looks, runs)`.
-    - `iterations` done and `seconds` spent in training here, compilation and looks left out.
+    - `history`: one row per validation: `iteration` `(rows,)`; `sigma` and `kappa` `(rows, runs, modules)`;
+        `loss`, `accuracy`, `validation_accuracy`, `validation_log_likelihood` `(rows, runs)`.
+    - `iterations` done and `seconds` spent in training here, without compilation and validation.
     """
 
     trainer: Trainer
@@ -66,7 +67,7 @@ def fit_runs(
 
     A run's result does not depend on its company but for rounding. Runs that have stopped (see
     `Settings.patience`) leave the program a third at a time. Interrupted with a checkpoint, the same
-    call goes on to the same bits.
+    call resumes and gives the same bits.
 
     **Arguments**: as `Trainer`'s; `checkpoint`, a file; `report_progress`, see `ReportProgress`; `seconds`,
     after which to stop with `Paused`.
@@ -75,11 +76,12 @@ def fit_runs(
     state, history, finished = trainer.start(), _empty_history(), False
     saved = None
     if checkpoint is not None:
-        saved = Checkpoints(checkpoint, identity(trainer))
+        saved = Checkpoint(checkpoint, identity(trainer))
         found = saved.load(state)
         if found is not None:
-            state, history, finished = found
-            state = trainer.placed(state)
+            state = trainer.placed(found[0])
+            finished = bool(found[1]["finished"])
+            history = {name: list(values) for name, values in found[2].items()}
     spent, started, written = 0.0, time.monotonic(), time.monotonic()
     try:
         while not finished:
@@ -101,7 +103,7 @@ def fit_runs(
             late = time.monotonic() - written > _CHECKPOINT_SECONDS
             over = seconds is not None and time.monotonic() - started > seconds
             if saved is not None and (finished or late or over):
-                saved.save(state, history, finished)
+                _save(saved, state, history, finished)
                 written = time.monotonic()
             if over and not finished:
                 raise Paused(
@@ -112,7 +114,7 @@ def fit_runs(
         raise
     except KeyboardInterrupt:
         if saved is not None and int(state.iteration) > 0:
-            saved.save(state, history, False)
+            _save(saved, state, history, False)
         raise
     accuracy = np.asarray(state.best_accuracy, np.float64)
     return Fit(
@@ -124,6 +126,13 @@ def fit_runs(
         int(state.iteration),
         spent,
     )
+
+
+def _save(checkpoint: Checkpoint, state: State, history: History, finished: bool) -> None:
+    # An interrupt may have come between a validation and its state.
+    known = sum(number <= int(state.iteration) for number in history["iteration"])
+    seen = {name: np.asarray(values[:known]) for name, values in history.items()}
+    checkpoint.save(state, {"finished": finished}, seen)
 
 
 def identity(trainer: Trainer) -> dict[str, Any]:
@@ -143,17 +152,17 @@ def identity(trainer: Trainer) -> dict[str, Any]:
 def record(
     history: History, trainer: Trainer, state: State, seen: dict[str, Any], places: list[int]
 ) -> None:
-    """Add one look to the history; runs that are no longer trained keep their last figures.
+    """Add one validation to the history; runs that are no longer trained keep their last figures.
 
     **Arguments**: `trainer` and `state` of the runs at `places`.
     """
     history["iteration"].append(int(state.iteration))
     sigma = np.exp(np.asarray(state.meta.log_sigma))
     for name, values in {"sigma": sigma, "kappa": trainer.kappa(state.meta), **seen}.items():
-        looks = history.setdefault(name, [])
-        whole = np.array(looks[-1] if looks else values)
+        earlier = history.setdefault(name, [])
+        whole = np.array(earlier[-1] if earlier else values)
         whole[places] = values
-        looks.append(whole)
+        earlier.append(whole)
 
 
 def _empty_history() -> History:

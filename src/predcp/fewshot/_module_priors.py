@@ -1,5 +1,6 @@
 """Priors of the scale of each module: `theta_m ~ N(phi_m, tau_m I)`, `sigma_m^2 = tau_m`."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -11,10 +12,11 @@ from predcp._divergence_priors import (
     DivergencePrior,
     Exponential,
     GammaExponential,
-    GivenPrior,
     HalfCauchy,
     LogCauchy,
     as_divergence_prior,
+    prior_from_config,
+    prior_to_config,
 )
 from predcp.fewshot._networks import HEAD
 
@@ -75,14 +77,18 @@ class ModuleScalePrior:
 
     @property
     def description(self) -> str:
-        """The name where it tells everything, else every field."""
+        """The name where it tells everything, else every field as JSON."""
+        config = self.to_config()
+        return config if isinstance(config, str) else json.dumps(config)
+
+    def to_config(self) -> Any:
+        """Plain values from which `module_prior_from_config` makes the same prior."""
         try:
             if as_module_prior(self.name) == self:
                 return self.name
         except ValueError:
             pass
-        values = ", ".join(f"{f.name}={_words(getattr(self, f.name))}" for f in fields(self))
-        return f"{type(self).__name__}({values})"
+        return prior_to_config(self)
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,14 @@ def as_module_prior(prior: Any, **changes: Any) -> ModuleScalePrior:
     )
 
 
+def module_prior_from_config(config: Any) -> ModuleScalePrior:
+    """The inverse of `ModuleScalePrior.to_config`."""
+    if isinstance(config, str):
+        return as_module_prior(config)
+    kinds = (*_WITHOUT_DENSITY.values(), *_WITH_DENSITY.values())
+    return prior_from_config(config, {kind.__name__: kind for kind in kinds})
+
+
 def _changed(
     name: str, made: type[ModuleScalePrior], changes: dict[str, Any], **own: Any
 ) -> ModuleScalePrior:
@@ -238,12 +252,3 @@ def _changed(
     if unknown:
         raise ValueError(f"the prior {name} has no {', '.join(unknown)}; it has {sorted(known)}")
     return made(**own, **changes)
-
-
-def _words(value: Any) -> str:
-    """A description without addresses in memory, the same in every process."""
-    if not isinstance(value, DivergencePrior):
-        return repr(value)
-    own = value.given if isinstance(value, GivenPrior) else value
-    numbers = {name: np.asarray(number).tolist() for name, number in own.get_args().items()}
-    return f"{type(own).__name__}({numbers})"

@@ -23,7 +23,7 @@ _EPSILON = 1e-5
 class Network(eqx.Module):
     """A classifier that is a chain of named modules; the last is the linear head.
 
-    Normalisation is by the statistics of whatever is passed through together (`batch`: transductive,
+    Normalisation is by the statistics of all examples passed through together (`batch`: transductive,
     as MAML's: a query's prediction depends on the queries it is asked with), of each example by
     itself (`layer`), or none. Its scale and shift are shared by all tasks.
     """
@@ -42,7 +42,7 @@ class Network(eqx.Module):
         raise NotImplementedError
 
     def prepare(self, x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
-        """What the first module needs of the inputs and no parameter changes: done once a task."""
+        """Prepare inputs for the first module; done once per task, as no parameter changes it."""
         return x
 
     def features(self, name: str, h: Float[Array, "n ..."]) -> Float[Array, "n ... k"]:
@@ -80,7 +80,7 @@ class Network(eqx.Module):
         return h.astype(jnp.result_type(theta[HEAD]["weight"]))
 
     def width(self, example_shape: tuple[int, ...]) -> int:
-        """How many numbers one example takes where it takes most."""
+        """Largest number of values that one example takes in any layer."""
         raise NotImplementedError
 
     def to_config(self) -> dict[str, Any]:
@@ -315,6 +315,6 @@ def _standard_jvp(axes, primals, tangents):
 
 
 def module_sizes(theta: PyTree) -> dict[str, int]:
-    """How many numbers each module holds."""
+    """Number of parameters of each module."""
     modules = cast("Modules", theta)
     return {name: sum(leaf.size for leaf in own.values()) for name, own in modules.items()}

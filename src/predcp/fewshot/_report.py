@@ -21,8 +21,8 @@ class ModuleReport:
 
     **Arguments**
     - `modules`: names; `sizes`: how many parameters each has.
-    - `iteration`: `(looks,)`; `sigma` (a standard deviation) and `kappa` (nats per input, as in
-        appendix D): `(looks, modules)`.
+    - `iteration`: `(rows,)`, one per validation.
+    - `sigma` (a standard deviation) and `kappa` (nats per input, as in appendix D): `(rows, modules)`.
     - `selected`: the iteration whose parameters are kept.
     """
 
@@ -34,7 +34,7 @@ class ModuleReport:
     selected: int
 
     @property
-    def _look(self) -> int:
+    def _kept_row(self) -> int:
         """The place of the iteration that is kept among those recorded."""
         return min(int(np.searchsorted(self.iteration, self.selected)), len(self.iteration) - 1)
 
@@ -45,15 +45,17 @@ class ModuleReport:
 
         columns = {
             "parameters": list(self.sizes),
-            "sigma": self.sigma[self._look],
-            "kappa": self.kappa[self._look],
+            "sigma": self.sigma[self._kept_row],
+            "kappa": self.kappa[self._kept_row],
             "first_kappa": self.kappa[0],
         }
         return pandas.DataFrame(columns, index=pandas.Index(self.modules, name="module"))
 
     def __str__(self) -> str:
         table = self.table.to_string(float_format=_number)
-        return f"{table}\n\nat iteration {int(self.iteration[self._look])}, the one that is kept"
+        return (
+            f"{table}\n\nat iteration {int(self.iteration[self._kept_row])}, the one that is kept"
+        )
 
     def _repr_html_(self) -> str:
         return self.table.to_html(float_format=_number)

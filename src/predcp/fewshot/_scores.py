@@ -1,4 +1,4 @@
-"""How fitted parameters do on tasks they have not seen, many at once."""
+"""Scores of fitted parameters on new tasks, many tasks at once."""
 
 from functools import partial
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta, split_task, targets, task_logits
 from predcp.fewshot._settings import Settings
 
-# Tasks adapted at once: so many, or as many as have this many numbers in their widest layer.
+# Most tasks adapted at once, and most numbers in the widest layer of all of them.
 _BLOCK = 100
 _NUMBERS = 2**30
 _BINS = 15
 
 
 class Scores(NamedTuple):
-    """How tasks went; every leaf has leading axes of runs and tasks.
+    """Scores of tasks; every leaf has leading axes of runs and tasks.
 
     **Arguments**: `accuracy`, `log_likelihood` (the mean over queries), `small_accuracy` on the first
     `shots` queries of each class, and a task's calibration `bins` `(3, bins)`: how many queries fell in
@@ -74,7 +74,7 @@ def score_tasks(
 
 
 def score(logits: Float[Array, "q ways"], settings: Settings) -> Scores:
-    """How one task's queries went, in rows sorted by class."""
+    """Scores of one task's queries, in rows sorted by class."""
     wanted = targets(settings.ways, settings.queries, logits.dtype)
     log_p = jax.nn.log_softmax(logits)
     right = (jnp.argmax(logits, -1) == jnp.argmax(wanted, -1)).astype(logits.dtype)

@@ -1,4 +1,4 @@
-"""How a few-shot model is trained and tried, apart from its data, network, prior and seed."""
+"""Settings of training and evaluation, apart from data, network, prior and seed."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
@@ -14,16 +14,16 @@ class Settings:
 
     **Arguments**
     - `ways`, `shots`, `queries`: classes of a task, labelled examples and queries of each class.
-    - `meta_batch`: tasks of an iteration; `iterations`: at most so many.
+    - `meta_batch`: tasks of an iteration; `iterations`: the largest number of them.
     - `inner_steps`, `inner_steps_test`, `inner_rate`, `objective`, `first_order`: see `adapted`.
     - `outer_rate`: Adam's, on phi, the log scales and the normalisation's affine part.
     - `initial_scale`: of sigma; 1 starts as MAML.
     - `noise_draws`: draws of the noise that kappa averages over; `kappa_inputs`: where it is measured,
         `support` or `query`; `truncate`: divide pi by its mass below the supremum of kappa (it moves phi,
         not the scales).
-    - `validate_every`: iterations between looks at `validation_tasks` tasks of the validation classes;
-        the parameters that did best there are kept. `patience`: stop after so many looks
-        without a better one; None to go on to the end.
+    - `validate_every`: iterations between validations on `validation_tasks` tasks of the validation
+        classes; the parameters that did best there are kept. `patience`: stop after that many
+        validations without improvement; None to train to the end.
     - `test_tasks`: tasks of the test; `task_seed`: of the validation and test tasks, the same for every
         prior and seed.
     - `unroll`: write the inner loop out, which a GPU likes.

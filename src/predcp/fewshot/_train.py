@@ -25,10 +25,10 @@ _REPORTED_DRAWS = 8
 
 
 class State(NamedTuple):
-    """Where training stands; every leaf but `iteration` has a leading axis of runs.
+    """State of training; every leaf but `iteration` has a leading axis of runs.
 
     **Arguments**: `best` are the parameters that did best on validation tasks, `best_accuracy` and
-    `best_iteration` say how well and when, `stale` counts looks since.
+    `best_iteration` say how well and when, `stale` counts validations since.
     """
 
     meta: Meta
@@ -128,7 +128,7 @@ class Trainer:
         return sorted(np.argsort(stale, kind="stable")[:count].tolist())
 
     def start(self) -> State:
-        """Fresh parameters: a seed decides them, whatever the prior."""
+        """Initial parameters: they depend on the seed, not on the prior."""
         return self.placed(
             _start(
                 self.network,
@@ -167,7 +167,7 @@ class Trainer:
         )
 
     def scores(self, meta: Meta, pool: Pool, count: int, stream: str) -> Scores:
-        """How `count` tasks of a pool go, `(runs, tasks)`; `stream` is `validation`, `check` or `test`."""
+        """Scores of tasks of a pool, `(runs, count)`; `stream` is `validation`, `check` or `test`."""
         if self._everywhere is not None:
             pool = jax.device_put(pool, self._everywhere)
         return score_tasks(
@@ -175,7 +175,7 @@ class Trainer:
         )
 
     def selected(self, state: State) -> tuple[State, dict[str, Array]]:
-        """The state after a look at the validation tasks, and what was seen."""
+        """The state after a validation, and its scores."""
         if self.validation is None:
             now = jnp.broadcast_to(state.iteration, state.best_iteration.shape)
             return state._replace(best=state.meta, best_iteration=now), {}
@@ -200,9 +200,9 @@ def some_of(state: State, places: Sequence[int]) -> State:
 
 
 def put_back(state: State, part: State, places: Sequence[int]) -> State:
-    """The state of all runs with that of some, a look later; the others stay as they were."""
+    """The state of all runs with the new state of some; the others stay as they were."""
     chosen = jnp.asarray(places)
-    # Runs left out count looks too: which run stopped first stays known.
+    # Runs left out count validations too: which run stopped first stays known.
     state = state._replace(stale=state.stale + 1)
     return jax.tree.map(
         lambda old, new: old.at[chosen].set(new) if jnp.ndim(old) else new, state, part

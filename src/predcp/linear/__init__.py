@@ -2,23 +2,28 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp.linear._auto import Auto
+from predcp.linear._chain_sampler import ChainSampler
+from predcp.linear._coefficient_prior import (
+    CoefficientPrior,
+    GlobalLocalPrior,
+    LocalScalePrior,
+    Setting,
+)
 from predcp.linear._draws import Draws
 from predcp.linear._gibbs import Gibbs
-from predcp.linear._hamiltonian import Hmc, Nuts
 from predcp.linear._laplace import Laplace
 from predcp.linear._models import linear_regression, logistic_regression
+from predcp.linear._nuts import Nuts
 from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 from predcp.linear._priors import (
-    CoefficientPrior,
-    Evidence,
-    GivenFunction,
-    GivenScale,
-    HalfCauchyScale,
+    ECP,
     Horseshoe,
-    Predictive,
+    PredCP,
     RegularisedHorseshoe,
     Ridge,
-    Setting,
+    ScaleDistribution,
+    ScaleFunction,
     as_coefficient_prior,
 )
 from predcp.linear._target import Target
@@ -29,25 +34,27 @@ if TYPE_CHECKING:
     from predcp.linear._logistic import LogisticRegression
 
 __all__ = [
+    "ECP",
+    "Auto",
+    "ChainSampler",
     "CoefficientPrior",
     "Draws",
-    "Evidence",
     "GaussianPredictive",
     "Gibbs",
-    "GivenFunction",
-    "GivenScale",
-    "HalfCauchyScale",
-    "Hmc",
+    "GlobalLocalPrior",
     "Horseshoe",
     "Laplace",
     "LinearRegression",
+    "LocalScalePrior",
     "LogisticPredictive",
     "LogisticRegression",
     "MeanField",
     "Nuts",
-    "Predictive",
+    "PredCP",
     "RegularisedHorseshoe",
     "Ridge",
+    "ScaleDistribution",
+    "ScaleFunction",
     "Setting",
     "Target",
     "as_coefficient_prior",

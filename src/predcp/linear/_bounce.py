@@ -1,9 +1,9 @@
-"""A normal vector behind walls: Hamiltonian paths that are exact between the walls.
+"""Exact Hamiltonian paths of a truncated normal vector, for logits of separable rows.
 
 Pakman and Paninski (2014): for `eta ~ N(0, C)` the path is an ellipse, `eta cos t + nu sin t`, and
-where it meets a wall the velocity is reflected. A logistic outcome is a wall at a logistic
-height, `P(y = 1 | eta) = P(e <= eta)`, so that saturated logits are held by their signs alone and
-may go as far as those allow.
+at a boundary the velocity is reflected. A logistic outcome is a boundary at a random height e with a
+logistic distribution, `P(y = 1 | eta) = P(e <= eta)`. Saturated logits are then restricted by their
+signs only and can move far.
 """
 
 import math
@@ -24,7 +24,7 @@ def bounced_logits(
     signs: Float[Array, " rows"],
     most: int,
 ) -> tuple[Float[Array, " rows"], Array]:
-    """Logits one path later, and whether the path ended; it starts again from `eta` if not.
+    """The logits after one path, and whether the path ended; `eta` itself if it did not.
 
     **Arguments**: `velocity`, a draw of the prior; `covariance` of the prior, of any rank; `signs`
     of the outcomes, 1 or -1; `most`, reflections before a path is given up (so would its reverse).
@@ -42,7 +42,7 @@ def bounced_logits(
         place, speed = signs * eta, signs * velocity
         size, phase = jnp.hypot(place, speed), jnp.arctan2(speed, place)
         ratio = height / size
-        # Where the path goes down through the wall; a wall out of reach is met never.
+        # When the path crosses the wall downwards; never, if the wall is out of reach.
         when = jnp.mod(phase + jnp.arccos(jnp.clip(ratio, -1.0, 1.0)), 2.0 * math.pi)
         when = jnp.where((place <= height) & (speed < 0.0), 0.0, when)
         when = jnp.where(jnp.abs(ratio) < 1.0, when, jnp.inf)

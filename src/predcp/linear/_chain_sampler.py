@@ -1,9 +1,8 @@
-"""What every sampler that runs chains shares: how many, how long, and when they have mixed."""
+"""What all samplers of chains share: how many chains, how long, and when they have mixed."""
 
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from predcp._numerics.chains import worst_rhat
@@ -14,15 +13,19 @@ from predcp.linear._target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class ChainSampler:
-    """Chains of some transition that leaves the posterior as it is.
+    """Markov chains whose transition leaves the posterior invariant.
 
     **Arguments**
-    - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the latter.
+    - `chains`, `warmup`, `draws`: each chain takes `warmup + draws` steps and keeps the last `draws`.
+    - `seed`: the same number gives the same draws.
     - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
-        `monitor` (names of kept values; all if None) is at most `rhat`; None to stop at `draws`.
-    - `max_seconds`: as many of these further draws as fit into so many seconds in all, compiling
-        included; None for no limit. The same seed then need not give the same number of draws.
-    - `layout`: see `predcp.linear.Layout`; `chunk`: steps between two reports of progress.
+        `monitor` (names of kept values, those that exist; all if None) is at most `rhat`; None
+        to stop at `draws`.
+    - `max_seconds`: stop after so many seconds, compilation included; None for no limit. Chains
+        then keep what they have, and the summary says so. Where it takes effect, the same seed
+        need not give the same number of draws.
+    - `layout`: `auto`, `sequential`, `processes` or `vectorised`.
+    - `chunk`: the most steps between two reports of progress; long steps are reported one by one.
     """
 
     chains: int = 4
@@ -47,29 +50,30 @@ class ChainSampler:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, in order."""
-        calls = -(-(self.warmup + self.draws) // self.chunk)
+        began = time.monotonic()
+        limit = float("inf") if self.max_seconds is None else self.max_seconds
         sampled = run(
             self,
             target,
             self.chains,
-            calls,
+            self.warmup + self.draws,
             self.seed,
             self.layout,
             progress,
-            partial(self._wanted, began=time.monotonic()),
+            self._further_steps,
+            began + limit,
         )
         return unpack(sampled, self.warmup, self.draws, self._max_depth)
 
-    def _wanted(self, kept: Any, began: float) -> int:
-        """How many more chunks: as many as were kept, if the chains have not mixed."""
-        seconds = time.monotonic() - began
+    def _further_steps(self, kept: Any) -> int:
+        """As many as were kept, if the chains have not mixed."""
         values, statistics = kept
-        steps = statistics["n_steps"].shape[2]
-        held = steps - self.warmup
+        held = statistics["n_steps"].shape[2] - self.warmup
         if self.max_draws is None or held >= self.max_draws:
             return 0
-        names = tuple(values) if self.monitor is None else self.monitor
-        # Of several problems the worst decides: a GPU carries the others along for nothing.
+        monitor = tuple(values) if self.monitor is None else self.monitor
+        names = [name for name in monitor if name in values]
+        # Of several problems the worst decides: they advance together.
         rhats = [
             worst_rhat(problem[:, self.warmup :].reshape(len(problem), held, -1))
             for monitored in names
@@ -77,12 +81,7 @@ class ChainSampler:
         ]
         if all(rhat <= self.rhat for rhat in rhats):
             return 0
-        chunks = -(-min(held, self.max_draws - held) // self.chunk)
-        if self.max_seconds is None:
-            return chunks
-        # Compiling makes the past look slower than the future: an estimate on the safe side.
-        affordable = (self.max_seconds - seconds) / seconds * steps
-        return min(chunks, max(0, int(affordable // self.chunk)))
+        return min(held, self.max_draws - held)
 
     @property
     def _max_depth(self) -> int | None:

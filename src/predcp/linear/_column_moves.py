@@ -1,7 +1,7 @@
-"""Columns that try another local scale, without the weights of the rows.
+"""New local scales for blocks of columns, by the likelihood itself, without Polya-gamma weights.
 
-The design lies `across` here, one column a row: a look at a few columns of a matrix of many rows
-would make a compiler turn it on its side again and again.
+`across` is the transposed design: reading a few columns of the design itself would make the
+compiler transpose it again and again.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 
 class Columns(NamedTuple):
-    """What moves when columns do.
+    """What a move of columns changes.
 
     **Arguments**: `direction`, coefficients in units of tau; `fit`, design times direction.
     """
@@ -23,7 +23,7 @@ class Columns(NamedTuple):
     fit: Float[Array, " rows"]
 
 
-# Of one fit or several.
+# Of one predictor `(rows,)`, or of several.
 LogLikelihood = Callable[[Float[Array, "*many rows"]], Float[Array, "*many"]]
 
 
@@ -34,10 +34,10 @@ def renewed_columns(
     log_likelihood: LogLikelihood,
     proposals: int,
 ) -> tuple[Columns, Array]:
-    """Columns after so many proposals to draw a stretch of local scales anew, xi as it is.
+    """The columns after so many proposals of new local scales for a block, and the fraction accepted.
 
-    Given its coefficient, a column far from the data hardly ever tries a wide scale; given its xi
-    it does as often as the half-Cauchy says, and the likelihood decides.
+    Given its coefficient, a column near 0 hardly ever gets a wide scale. Given xi, a wide scale is
+    proposed as often as the half-Cauchy prior has it, and the likelihood decides.
     """
     kind, count = columns.direction.dtype, columns.direction.size
     length = -(-count // max(proposals, 1))

@@ -1,22 +1,21 @@
 """The coefficients of a linear model given its scales: mode, evidence, its gradient, draws.
 
-Given the scales, a linear predictor is `eta = X (S u)` with `u ~ N(0, I)`, so the posterior of u
-is normal for a normal response and log-concave for a logistic one. In NumPy: there is nothing to
-compile, and the matrices are as large as the smaller side of the design.
+Given the scales, the predictor is `eta = X (S u)` with `u ~ N(0, I)`. The posterior of u is normal
+for a normal outcome and log-concave for a logistic one. `ByRows` works with matrices of rows by
+rows, `ByColumns` with columns by columns; `conditional` takes the smaller. In NumPy: there is
+nothing to compile.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.special import expit, log_expit, log_softmax, softmax
 
-Family = Literal["bernoulli", "categorical", "normal"]
-_LOG_TAU = math.log(2.0 * math.pi)
+from predcp.linear._likelihood import LOG_TWO_PI, Likelihood
+
 _NEWTON_STEPS = 100
 _HALVINGS = 30
 _LAST_STEP = 1e-8
@@ -29,232 +28,296 @@ class Slope(NamedTuple):
     log_noise: float
 
 
+class Draw(NamedTuple):
+    """u `(P, K)`, the log of the density it was drawn from, and minus the log density of the model.
+
+    The latter is that of the outcomes and of u, but for the normalising constant of u.
+    """
+
+    u: np.ndarray
+    log_density: float
+    objective: float
+
+
+class Mode(NamedTuple):
+    """Where Newton's method ended.
+
+    **Arguments**: `position`, in the coordinates of the method; `eta`, the predictor there
+    `(N, K)`; `value` of the objective; `square`, R `(N, K, K)`; `root`, a Cholesky factor.
+    """
+
+    position: np.ndarray
+    eta: np.ndarray
+    value: float
+    square: np.ndarray
+    root: np.ndarray
+
+    @property
+    def log_determinant(self) -> float:
+        """Of `I + F^T F`, the curvature of the objective in u, with `F = R^T X S`."""
+        return 2.0 * float(np.log(np.diagonal(self.root)).sum())
+
+
 @dataclass(frozen=True)
 class Conditional:
-    """A linear model with known scales; K is 1 but for a categorical one.
+    """A linear model with known scales.
 
     **Arguments**
     - `design`: `(N, P)`, a column of ones included where there is an intercept.
     - `scales`: `(P, K)`, prior standard deviations of the coefficients.
-    - `outcomes`, `weights`: `(N,)`; `noise`: standard deviation of a normal outcome.
+    - `start`: a predictor `(N, K)` near that of the mode, for Newton's method; 0 if None.
     """
 
-    family: Family
+    likelihood: Likelihood
     design: Float[np.ndarray, "rows columns"]
     scales: Float[np.ndarray, "columns outputs"]
-    outcomes: np.ndarray
-    weights: Float[np.ndarray, " rows"]
-    noise: float = 1.0
-
-    @property
-    def dual(self) -> bool:
-        """Whether there are fewer rows than columns."""
-        return self.design.shape[0] < self.design.shape[1]
-
-    @cached_property
-    def kernels(self) -> Float[np.ndarray, "outputs rows rows"]:
-        """Prior covariances of eta."""
-        wide = [self.design * column for column in self.scales.T]
-        return np.stack([half @ half.T for half in wide])
+    start: np.ndarray | None = None
 
     def predictor(self, u: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
         """eta of u `(P, K)`."""
         return self.design @ (self.scales * u)
 
-    def objective(self, u: np.ndarray) -> float:
-        """Minus the log density of the outcomes and of u, but for u's normalising constant."""
-        eta, y = self.predictor(u), self.outcomes
-        if self.family == "normal":
-            terms = -0.5 * (((y - eta[:, 0]) / self.noise) ** 2 + _LOG_TAU) - math.log(self.noise)
-        elif self.family == "bernoulli":
-            terms = log_expit(np.where(y > 0, eta[:, 0], -eta[:, 0]))
-        else:
-            terms = np.take_along_axis(log_softmax(eta, axis=1), y[:, None], axis=1)[:, 0]
-        return 0.5 * float(np.sum(u**2)) - float(self.weights @ terms)
-
-    @cached_property
-    def mode(self) -> Float[np.ndarray, "columns outputs"]:
-        """The most probable u, by Newton's method with step halving."""
-        u = np.zeros_like(self.scales)
-        value = self.objective(u)
-        for _ in range(_NEWTON_STEPS):
-            slope = self.score(self._residual(u)) - u
-            move = Curvature.of(self, u).solve(slope)
-            # Twice the distance to the minimum; a step from here squares it.
-            if float(np.sum(slope * move)) < _LAST_STEP:
-                return u + move
-            fraction, ahead = 1.0, self.objective(u + move)
-            for _ in range(_HALVINGS):
-                if ahead < value:
-                    break
-                fraction *= 0.5
-                ahead = self.objective(u + fraction * move)
-            u, value = u + fraction * move, ahead
-        return u
-
-    @cached_property
-    def curvature(self) -> "Curvature":
-        """Of the objective at the mode."""
-        return Curvature.of(self, self.mode)
-
-    def minus_log_evidence(self) -> float:
-        """Of the outcomes given the scales, by Laplace's method: exact for a normal outcome."""
-        return self.objective(self.mode) + 0.5 * self.curvature.log_determinant
-
-    def slope(self) -> Slope:
-        """The derivatives of `minus_log_evidence`, the mode's own movement included."""
-        u, curvature = self.mode, self.curvature
-        residual = self._residual(u)
-        known = 1.0 - curvature.inverse_diagonal
-        spread = curvature.predictor_covariance()
-        if self.family == "normal":
-            z = (self.outcomes - self.predictor(u)[:, 0]) / self.noise
-            explained = z**2 + spread[:, 0, 0] / self.noise**2
-            direct = -self.score(residual) * u
-            return Slope(direct + known, float(self.weights @ (1.0 - explained)))
-        # Half the derivative in eta of tr(spread W): the curvature changes with the mode.
-        change = 0.5 * self.weights[:, None] * self._curvature_slope(u, spread)
-        moved = curvature.solve(self.score(change))
-        weighed = np.einsum(
-            "nka,nla,nl->nk", curvature.square, curvature.square, self.predictor(moved)
-        )
-        direct = u * self.score(change - residual - weighed)
-        return Slope(direct + moved * u + known, 0.0)
-
-    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, float]:
-        """One u `(P, K)` from the normal at the mode, and the log of its density there."""
-        curvature = self.curvature
-        noise = generator.standard_normal(self.scales.shape)
-        if self.dual:
-            # A draw of the prior, corrected by what the rows say of it (Matheron's rule).
-            rows = generator.standard_normal(len(curvature.root))
-            seen = curvature.forward(noise) + rows
-            move = noise - curvature.backward(cho_solve((curvature.root, True), seen))
-        else:
-            flat = solve_triangular(curvature.root, noise.reshape(-1), trans=1, lower=True)
-            move = flat.reshape(noise.shape)
-        distance = float(np.sum(move**2) + np.sum(curvature.forward(move) ** 2))
-        log_density = 0.5 * (curvature.log_determinant - distance - noise.size * _LOG_TAU)
-        return self.mode + move, log_density
-
     def score(self, eta: np.ndarray) -> Float[np.ndarray, "columns outputs"]:
         """The transpose of `predictor`."""
         return self.scales * (self.design.T @ eta)
 
-    def _residual(self, u: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
-        """The slope of the log likelihood in eta."""
-        eta, y = self.predictor(u), self.outcomes
-        if self.family == "normal":
-            residual = (y[:, None] - eta) / self.noise**2
-        elif self.family == "bernoulli":
-            residual = np.where(y[:, None] > 0, expit(-eta), -expit(eta))
-        else:
-            residual = np.eye(eta.shape[1])[y] - softmax(eta, axis=1)
-        return self.weights[:, None] * residual
-
-    def _curvature_slope(self, u: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """The derivative of `tr(spread_n W_n)` in eta_n, at weight 1."""
-        eta = self.predictor(u)
-        if self.family == "bernoulli":
-            p = expit(eta)
-            return spread[:, :, 0] * p * expit(-eta) * (1.0 - 2.0 * p)
-        p = softmax(eta, axis=1)
-        slope = np.einsum("nkk->nk", spread) - 2.0 * np.einsum("nkl,nl->nk", spread, p)
-        return p * (slope - np.sum(p * slope, axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """`I + F^T F`, the curvature of the objective in u, by the factor of the smaller side.
-
-    F `(N K, P K)` is R^T times the derivative of the predictor in u.
-
-    **Arguments**
-    - `square`: R `(N, K, K)`, `R R^T` minus the second derivative of the log likelihood in eta.
-    - `root`: Cholesky factor of `I + F^T F`, or of `I + F F^T` where that is smaller.
-    """
-
-    model: Conditional
-    square: np.ndarray
-    root: np.ndarray
-
-    @classmethod
-    def of(cls, model: Conditional, u: np.ndarray) -> "Curvature":
-        """At u `(P, K)`."""
-        square = _square_root(model, u)
-        # Loops over the few outputs: finding an order of contraction takes longer than this.
-        outputs = range(square.shape[1])
-        if model.dual:
-            blocks = [
-                square[:, k, :, None, None] * model.kernels[k][:, None, :, None] * square[:, k]
-                for k in outputs
-            ]
-            matrix = np.sum(blocks, axis=0)
-        else:
-            weights = square @ square.transpose(0, 2, 1)
-            wide = [model.design * column for column in model.scales.T]
-            blocks = [[(wide[k].T * weights[:, k, l]) @ wide[l] for l in outputs] for k in outputs]
-            matrix = np.array(blocks).transpose(2, 0, 3, 1)
-        size = min(square.shape[0], len(model.scales)) * len(outputs)
-        return cls(model, square, np.linalg.cholesky(matrix.reshape(size, size) + np.eye(size)))
-
     @property
-    def log_determinant(self) -> float:
-        """Of `I + F^T F`."""
-        return 2.0 * float(np.log(np.diagonal(self.root)).sum())
-
-    def forward(self, u: np.ndarray) -> np.ndarray:
-        """F u `(N K,)` for u `(P, K)`."""
-        return (self.model.predictor(u)[:, None] @ self.square).reshape(-1)
-
-    def backward(self, rows: np.ndarray) -> np.ndarray:
-        """F^T rows `(P, K)`."""
-        eta = self.square @ rows.reshape(*self.square.shape[:2], 1)
-        return self.model.score(eta[:, :, 0])
-
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """`(I + F^T F)^-1 b` for b `(P, K)`."""
-        if self.model.dual:
-            return b - self.backward(cho_solve((self.root, True), self.forward(b)))
-        return cho_solve((self.root, True), b.reshape(-1)).reshape(b.shape)
+    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+        """The most probable u."""
+        raise NotImplementedError
 
     @cached_property
-    def _whitened(self) -> np.ndarray:
-        """`(sides, P, K)`: its squares are what the rows take off the variances, or leave."""
-        model = self.model
-        if model.dual:
-            factor = np.einsum("nka,np,pk->napk", self.square, model.design, model.scales)
-            right = factor.reshape(len(self.root), -1)
-        else:
-            right = np.eye(len(self.root))
-        solved = solve_triangular(self.root, right, lower=True)
-        return solved.reshape(-1, *model.scales.shape)
+    def solution(self) -> Mode:
+        """The mode as Newton's method found it."""
+        raise NotImplementedError
+
+    def minus_log_evidence(self) -> float:
+        """Of the outcomes given the scales, by Laplace's method: exact for a normal outcome."""
+        return self.solution.value + 0.5 * self.solution.log_determinant
+
+    def slope(self) -> Slope:
+        """The derivatives of `minus_log_evidence`, the movement of the mode included."""
+        raise NotImplementedError
+
+    def draw(self, generator: np.random.Generator) -> Draw:
+        """One draw from the normal at the mode."""
+        raise NotImplementedError
+
+
+def conditional(
+    likelihood: Likelihood, design: np.ndarray, scales: np.ndarray, start: np.ndarray | None = None
+) -> Conditional:
+    """The form with the smaller matrices."""
+    form = ByRows if design.shape[0] < design.shape[1] else ByColumns
+    return form(likelihood, design, scales, start)
+
+
+class ByRows(Conditional):
+    """Fewer rows than columns: `u = S X^T a` with positions a `(N, K)`.
+
+    Everything but the prior covariance of eta and one product with the design is as large as
+    the rows are many.
+    """
+
+    @cached_property
+    def kernels(self) -> Float[np.ndarray, "outputs rows rows"]:
+        """Prior covariances of eta, `X S^2 X^T` of each output."""
+        wide = (self.design * column for column in self.scales.T)
+        return np.stack([half @ half.T for half in wide])
+
+    def _spread(self, a: np.ndarray) -> np.ndarray:
+        """eta of a."""
+        return np.stack([kernel @ part for kernel, part in zip(self.kernels, a.T)], axis=1)
+
+    def _factorised(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R, and the Cholesky factor of `I + R^T K R`."""
+        square = self.likelihood.square_root(eta)
+        size = square.shape[0] * square.shape[1]
+        matrix = np.zeros((len(square), square.shape[1], len(square), square.shape[1]))
+        for k, kernel in enumerate(self.kernels):
+            half = square[:, k]
+            matrix += half[:, :, None, None] * kernel[:, None, :, None] * half
+        matrix = matrix.reshape(size, size)
+        matrix[np.diag_indices(size)] += 1.0
+        return square, np.linalg.cholesky(matrix)
+
+    @staticmethod
+    def _inner(square: np.ndarray, root: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """`R (I + R^T K R)^-1 R^T eta`."""
+        seen = (eta[:, None] @ square).reshape(-1)
+        solved = cho_solve((root, True), seen).reshape(eta.shape)
+        return (square @ solved[:, :, None])[:, :, 0]
+
+    @cached_property
+    def solution(self) -> Mode:
+        likelihood = self.likelihood
+        a = eta = np.zeros((len(self.design), self.scales.shape[1]))
+        value = -likelihood.log_density(eta)
+        if self.start is not None:
+            # One step from there, if it leads further than none from 0.
+            square, root = self._factorised(self.start)
+            working = likelihood.working_response(self.start, square)
+            moved = working - self._inner(square, root, self._spread(working))
+            there = self._spread(moved)
+            new = 0.5 * float(np.sum(moved * there)) - likelihood.log_density(there)
+            if new < value:
+                a, eta, value = moved, there, new
+        square, root = self._factorised(eta)
+        for _ in range(_NEWTON_STEPS):
+            slope = likelihood.slope(eta) - a
+            move = slope - self._inner(square, root, self._spread(slope))
+            ahead = self._spread(move)
+            # Twice the distance to the minimum; a step from here squares it.
+            last = float(np.sum(slope * ahead)) < _LAST_STEP
+            fraction = 1.0
+            for _ in range(_HALVINGS):
+                moved, there = a + fraction * move, eta + fraction * ahead
+                new = 0.5 * float(np.sum(moved * there)) - likelihood.log_density(there)
+                if last or new < value:
+                    break
+                fraction *= 0.5
+            else:
+                # Nothing is better: the mode to within rounding.
+                break
+            a, eta, value = moved, there, new
+            if not likelihood.quadratic:
+                square, root = self._factorised(eta)
+            if last:
+                break
+        return Mode(a, eta, value, square, root)
 
     @property
-    def inverse_diagonal(self) -> Float[np.ndarray, "columns outputs"]:
-        """Variances of u."""
-        squares = np.sum(self._whitened**2, axis=0)
-        return 1.0 - squares if self.model.dual else squares
+    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+        return self.score(self.solution.position)
 
-    def predictor_covariance(self) -> Float[np.ndarray, "rows k k"]:
-        """Of eta, row by row."""
-        design, scales = self.model.design, self.model.scales
-        seen = np.einsum("jpk,np->njk", self._whitened * scales, design, optimize=True)
-        covariance = np.einsum("njk,njl->nkl", seen, seen, optimize=True)
-        if not self.model.dual:
-            return covariance
-        prior = np.einsum("knn->nk", self.model.kernels)
-        return prior[:, :, None] * np.eye(scales.shape[1]) - covariance
+    def slope(self) -> Slope:
+        _, eta, _, square, root = self.solution
+        rows, outputs = eta.shape
+        # B = R (I + R^T K R)^-1 R^T, by blocks of outputs.
+        inverse = cho_solve((root, True), np.eye(len(root))).reshape(rows, outputs, rows, outputs)
+        inner = np.einsum("nka,namb,mlb->knlm", square, inverse, square, optimize=True)
+        known = np.empty_like(self.scales)
+        spread = np.zeros((rows, outputs, outputs))
+        for k, kernel in enumerate(self.kernels):
+            seen = np.einsum("np,np->p", inner[k, :, k] @ self.design, self.design)
+            known[:, k] = self.scales[:, k] ** 2 * seen
+            spread[:, k, k] = np.diagonal(kernel)
+            for l, other in enumerate(self.kernels):
+                spread[:, k, l] -= np.einsum("nm,mn->n", kernel @ inner[k, :, l], other)
+        u, residual = self.mode, self.likelihood.slope(eta)
+        if self.likelihood.quadratic:
+            direct = -self.score(residual) * u
+            return Slope(direct + known, self.likelihood.log_noise_slope(eta, spread))
+        # Half the derivative in eta of tr(spread W): the curvature changes with the mode.
+        change = 0.5 * self.likelihood.curvature_slope(eta, spread)
+        moved = change - self._inner(square, root, self._spread(change))
+        weighed = np.einsum("nka,nla,nl->nk", square, square, self._spread(moved))
+        return Slope(u * self.score(change - residual - weighed + moved) + known, 0.0)
+
+    def draw(self, generator: np.random.Generator) -> Draw:
+        _, eta, _, square, root = self.solution
+        noise = generator.standard_normal(self.scales.shape)
+        # A draw of the prior, corrected by its error in the rows (Matheron's rule).
+        drawn = self.predictor(noise)
+        seen = (drawn[:, None] @ square).reshape(-1) + generator.standard_normal(len(root))
+        solved = cho_solve((root, True), seen).reshape(eta.shape)
+        back = (square @ solved[:, :, None])[:, :, 0]
+        move = noise - self.score(back)
+        ahead = drawn - self._spread(back)
+        u = self.mode + move
+        distance = float(np.sum(move**2) + np.sum((ahead[:, None] @ square) ** 2))
+        log_density = 0.5 * (self.solution.log_determinant - distance - noise.size * LOG_TWO_PI)
+        objective = 0.5 * float(np.sum(u**2)) - self.likelihood.log_density(eta + ahead)
+        return Draw(u, log_density, objective)
 
 
-def _square_root(model: Conditional, u: np.ndarray) -> Float[np.ndarray, "rows k k"]:
-    weight = np.sqrt(model.weights)[:, None, None]
-    if model.family == "normal":
-        return weight / model.noise
-    eta = model.predictor(u)
-    if model.family == "bernoulli":
-        return weight * np.exp(0.5 * (log_expit(eta) + log_expit(-eta)))[:, :, None]
-    root = np.exp(0.5 * log_softmax(eta, axis=1))
-    # diag(p) - p p^T is the square of diag(r) (I - r r^T), r the square root of p.
-    centred = np.eye(eta.shape[1]) - root[:, :, None] * root[:, None, :]
-    return weight * root[:, :, None] * centred
+class ByColumns(Conditional):
+    """No more columns than rows: positions are u `(P, K)` itself."""
+
+    @cached_property
+    def _wide(self) -> list[np.ndarray]:
+        return [self.design * column for column in self.scales.T]
+
+    def _factorised(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R, and the Cholesky factor of `I + F^T F`."""
+        square = self.likelihood.square_root(eta)
+        weights, wide = square @ square.transpose(0, 2, 1), self._wide
+        outputs = range(square.shape[1])
+        blocks = [[(wide[k].T * weights[:, k, l]) @ wide[l] for l in outputs] for k in outputs]
+        size = self.scales.size
+        matrix = np.array(blocks).transpose(2, 0, 3, 1).reshape(size, size)
+        matrix[np.diag_indices(size)] += 1.0
+        return square, np.linalg.cholesky(matrix)
+
+    @cached_property
+    def solution(self) -> Mode:
+        likelihood = self.likelihood
+        u, eta = np.zeros_like(self.scales), np.zeros((len(self.design), self.scales.shape[1]))
+        value = -likelihood.log_density(eta)
+        if self.start is not None:
+            square, root = self._factorised(self.start)
+            pulled = self.score(likelihood.working_response(self.start, square))
+            moved = cho_solve((root, True), pulled.reshape(-1)).reshape(u.shape)
+            there = self.predictor(moved)
+            new = 0.5 * float(np.sum(moved**2)) - likelihood.log_density(there)
+            if new < value:
+                u, eta, value = moved, there, new
+        square, root = self._factorised(eta)
+        for _ in range(_NEWTON_STEPS):
+            slope = self.score(likelihood.slope(eta)) - u
+            move = cho_solve((root, True), slope.reshape(-1)).reshape(u.shape)
+            ahead = self.predictor(move)
+            last = float(np.sum(slope * move)) < _LAST_STEP
+            fraction = 1.0
+            for _ in range(_HALVINGS):
+                moved, there = u + fraction * move, eta + fraction * ahead
+                new = 0.5 * float(np.sum(moved**2)) - likelihood.log_density(there)
+                if last or new < value:
+                    break
+                fraction *= 0.5
+            else:
+                break
+            u, eta, value = moved, there, new
+            if not likelihood.quadratic:
+                square, root = self._factorised(eta)
+            if last:
+                break
+        return Mode(u, eta, value, square, root)
+
+    @property
+    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+        return self.solution.position
+
+    def slope(self) -> Slope:
+        u, eta, _, square, root = self.solution
+        inverse = cho_solve((root, True), np.eye(len(root)))
+        known = 1.0 - np.diagonal(inverse).reshape(u.shape)
+        inverse = inverse.reshape(*u.shape, *u.shape)
+        outputs = range(eta.shape[1])
+        spread = np.empty((len(eta), len(outputs), len(outputs)))
+        for k in outputs:
+            for l in outputs:
+                spread[:, k, l] = np.einsum(
+                    "np,np->n", self._wide[k] @ inverse[:, k, :, l], self._wide[l]
+                )
+        residual = self.likelihood.slope(eta)
+        if self.likelihood.quadratic:
+            direct = -self.score(residual) * u
+            return Slope(direct + known, self.likelihood.log_noise_slope(eta, spread))
+        change = 0.5 * self.likelihood.curvature_slope(eta, spread)
+        pulled = self.score(change).reshape(-1)
+        moved = cho_solve((root, True), pulled).reshape(u.shape)
+        weighed = np.einsum("nka,nla,nl->nk", square, square, self.predictor(moved))
+        direct = u * self.score(change - residual - weighed)
+        return Slope(direct + moved * u + known, 0.0)
+
+    def draw(self, generator: np.random.Generator) -> Draw:
+        mode, eta, _, _, root = self.solution
+        noise = generator.standard_normal(mode.shape)
+        flat = noise.reshape(-1)
+        move = solve_triangular(root, flat, trans=1, lower=True).reshape(mode.shape)
+        # `|L^T move|^2` is the length of the noise.
+        log_density = self.solution.log_determinant - float(flat @ flat) - flat.size * LOG_TWO_PI
+        u, there = mode + move, eta + self.predictor(move)
+        objective = 0.5 * float(np.sum(u**2)) - self.likelihood.log_density(there)
+        return Draw(u, 0.5 * log_density, objective)

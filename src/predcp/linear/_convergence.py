@@ -1,4 +1,4 @@
-"""How far to trust a fit: figures, and words for those who do not read figures."""
+"""Convergence of a fit: numbers, and warnings in words."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _MOST_COEFFICIENTS = 1000
 
 @dataclass(frozen=True)
 class Convergence:
-    """Figures of one fit.
+    """Diagnostics of one fit.
 
     **Arguments**
     - `sampled`: whether the draws are of chains, rather than of an approximation.
@@ -30,6 +30,7 @@ class Convergence:
     - `divergences`, `depth_saturation`: fractions of steps; `max_depth` of the trees.
     - `slope`: distance to the mode that a Laplace approximation claims, in standard deviations.
     - `sampler`: the class that drew them, for advice.
+    - `missing`: steps of each chain that a limit on time left out.
     """
 
     sampled: bool
@@ -43,6 +44,7 @@ class Convergence:
     max_depth: int | None = None
     slope: float | None = None
     sampler: str = "Nuts"
+    missing: int = 0
 
     @classmethod
     def of(cls, draws: Draws, sampler: str = "Nuts") -> "Convergence":
@@ -66,6 +68,7 @@ class Convergence:
             max_depth=draws.max_depth,
             slope=draws.figures.get("slope"),
             sampler=sampler,
+            missing=draws.missing,
             **worst,
         )
 
@@ -78,6 +81,14 @@ class Convergence:
     def warnings(self) -> list[str]:
         """What is wrong, and what to do; empty where nothing is."""
         found = []
+        if self.missing:
+            found.append(
+                f"the limit on time (max_seconds) ended each chain {self.missing} steps early, with "
+                f"{self.draws} draws kept"
+                if self.sampled
+                else "the limit on time (max_seconds) ended before chains were of use: the answer is "
+                "a first look by Laplace's method; allow more time"
+            )
         if self.sampled and self.rhat is None:
             found.append(
                 f"{self.draws} draws a chain are too few to tell whether they can be trusted; "

@@ -1,4 +1,4 @@
-"""What a sampler hands back: draws, statistics of each step, and how long it took."""
+"""What a sampler returns: draws, statistics of each step, and how long it took."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from predcp.linear._layout import Run
+
+# Fewer have no R-hat.
+_FEWEST_DRAWS = 4
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,9 @@ class Draws:
     - `max_depth`: of the trees, None for a sampler without trees.
     - `seconds`: wall time without compilation, this posterior's share of it.
     - `leapfrogs`: gradients of all chains, warm-up included.
-    - `figures`: whatever else the method has to say (the ELBO, ...).
+    - `figures`: further numbers of the method (the ELBO, ...).
+    - `missing`: steps of each chain that a limit on time left out.
+    - `sampler`: the class that `Auto` chose; empty otherwise.
     """
 
     values: PyTree
@@ -29,6 +34,8 @@ class Draws:
     seconds: float
     leapfrogs: int
     figures: Mapping[str, float] = field(default_factory=dict)
+    missing: int = 0
+    sampler: str = ""
 
     @property
     def divergences(self) -> float:
@@ -44,15 +51,18 @@ class Draws:
 
 
 def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Draws]:
-    """One `Draws` a problem; the warm-up is cut, and steps that only filled the last chunk."""
+    """One `Draws` per problem, without the warm-up.
+
+    Chains that a limit on time ended within their warm-up keep the second half of their steps.
+    """
     values, statistics = run.kept
     count, _, steps = statistics["n_steps"].shape
-    # Chains that went on kept a whole multiple of what was asked for, or all there is room for.
-    end = warmup + draws if steps - warmup < 2 * draws else steps
+    missing = max(warmup + draws - steps, 0)
+    begin = warmup if steps >= warmup + min(draws, _FEWEST_DRAWS) else steps // 2
 
     def of(problem: int) -> Draws:
         def part(leaf: np.ndarray) -> np.ndarray:
-            return leaf[problem, :, warmup:end]
+            return leaf[problem, :, begin:]
 
         return Draws(
             jax.tree.map(part, values),
@@ -60,6 +70,7 @@ def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Dra
             max_depth,
             run.seconds / count,
             int(statistics["n_steps"][problem].sum()),
+            missing=missing,
         )
 
     return [of(problem) for problem in range(count)]

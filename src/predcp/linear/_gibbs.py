@@ -10,29 +10,29 @@ from jaxtyping import Array
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._gibbs_model import GibbsModel, GibbsState
 from predcp.linear._gibbs_sweep import Sweep
-from predcp.linear._layout import Program
+from predcp.linear._layout import Program, repeated
 from predcp.linear._target import Target
 
-# Points at once that a GPU looks at in hardly more time than at one.
+# Points that a GPU evaluates in hardly more time than one.
 _LATTICE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gibbs(ChainSampler):
-    """Sweeps over coefficients, local scales and tau, each drawn given the others.
+    """Gibbs sweeps over coefficients, local scales and tau, each drawn given the others.
 
     For linear and two-class logistic regression with half-Cauchy local scales and any prior of
-    tau; `Nuts` takes every other model. A sweep costs about `N^2 D`; there are no derivatives, and
-    nothing to tune or to diverge.
+    tau; use `Nuts` for every other model. A sweep costs about `N D min(N, D)`. There are no
+    derivatives, nothing to tune, and no divergent steps.
 
     **Arguments**
-    - `handovers`: proposals a sweep that any column takes the place of one of the largest, by the
-        likelihood of each such trade: the way between sets of columns that explain the same rows.
-    - `paths`: Hamiltonian paths a sweep through the logits of separable rows (logistic outcomes
-        with at least as many columns as rows), which Polya-gamma weights would hold in place.
-    - `lattice`: points that tau and sigma choose from, all looked at in the same go; 0 for slices,
-        which look at one point after the other. None is 32 on a GPU and 0 on a CPU.
-    - `warmup`: shorter than other samplers', since nothing is tuned: sweeps to forget the start.
+    - `handovers`: proposed swaps per sweep of one of the largest columns with any other column: moves
+        between sets of columns that explain the same rows.
+    - `paths`: Hamiltonian paths per sweep through the logits of separable rows (logistic outcomes
+        with at least as many columns as rows), where Polya-gamma weights would mix slowly.
+    - `lattice`: number of points that tau and sigma choose from, all evaluated at once; 0 for slice
+        sampling, which evaluates one after the other. None is 32 on a GPU and 0 on a CPU.
+    - `warmup`: sweeps to forget the start; shorter than for `Nuts`, since nothing is tuned.
     - the others as for `ChainSampler`.
     """
 
@@ -59,12 +59,12 @@ class Gibbs(ChainSampler):
         def start(key: Array, *data: Any) -> GibbsState:
             return model.start(key, data)
 
-        def advance(state: GibbsState, *data: Any):
-            # One column has none to hand over to.
+        def advance(state: GibbsState, steps: Array, *data: Any):
+            # With one column there is nothing to hand over to.
             handovers = self.handovers if data[0].shape[1] > 1 else 0
-            sweep = Sweep(model, data, data[0].T, handovers, self.paths, lattice)
+            sweep = Sweep.of(model, data, handovers, self.paths, lattice)
 
-            def one(state: GibbsState, _: None):
+            def one(state: GibbsState):
                 state, figures = sweep(state)
                 statistics = {
                     "n_steps": jnp.ones((), jnp.int32),
@@ -73,6 +73,6 @@ class Gibbs(ChainSampler):
                 }
                 return state, (target.kept_sites(model.sites(state), *data), statistics)
 
-            return jax.lax.scan(one, state, length=self.chunk)
+            return repeated(one, state, steps, self.chunk)
 
         return Program(start, advance)

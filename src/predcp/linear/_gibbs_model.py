@@ -1,4 +1,4 @@
-"""A regression as Gibbs sampling sees it: what is normal given what."""
+"""The model that the Gibbs sampler samples: its state, densities and sites."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,17 +10,16 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from predcp.linear._priors import Horseshoe, Setting, typical_log_tau
+from predcp.linear._coefficient_prior import GlobalLocalPrior, Setting, typical_log_tau
 from predcp.linear._target import Target
 
 _STANDARD = dist.Normal(0.0, 1.0)
 
 
 class GibbsState(NamedTuple):
-    """Where a chain is; `alpha` and `log_sigma` stay at 0 in a model without them.
+    """The state of a chain; `alpha` and `log_sigma` stay at 0 in a model without them.
 
-    `direction` is `lambda xi`, so that `beta = tau direction`: no tau can push it out of floating
-    point.
+    `direction` is `lambda xi` and `beta = tau direction`: no tau can push it out of floating point.
     """
 
     key: Array
@@ -41,7 +40,7 @@ class GibbsModel:
     - `weighted`: whether the third array of the data holds weights of the rows.
     """
 
-    prior: Horseshoe
+    prior: GlobalLocalPrior
     logistic: bool
     intercept_variance: float
     noise_floor: float
@@ -51,13 +50,22 @@ class GibbsModel:
     def of(cls, target: Target) -> "GibbsModel":
         """Recognise the model by running it once."""
         prior = target.options.get("prior")
-        if not isinstance(prior, Horseshoe):
+        if not isinstance(prior, GlobalLocalPrior):
             raise ValueError(
                 "inference='gibbs' needs half-Cauchy local scales and one scale tau, as the priors "
                 f"'half-cauchy', 'ecp' and 'predcp' have, got prior {prior!r}; use inference='nuts'"
             )
-        seeded = numpyro.handlers.seed(target.model, jax.random.key(0))
-        trace = numpyro.handlers.trace(seeded).get_trace(*target.first_problem, **target.options)
+        trace: dict[str, Any] = {}
+
+        def look(*data: Any) -> None:
+            # Only the kinds of sites matter; drawing tau would mean inverting its prior.
+            seeded = numpyro.handlers.seed(target.model, jax.random.key(0))
+            trace.update(numpyro.handlers.trace(seeded).get_trace(*data, **target.options))
+            if "alpha" in trace:
+                with jax.ensure_compile_time_eval():
+                    trace["variance"] = float(trace["alpha"]["fn"].scale) ** 2
+
+        jax.eval_shape(look, *target.first_problem)
         observed = trace["y"]["fn"]
         logistic = isinstance(observed, dist.BernoulliLogits)
         if not logistic and not isinstance(observed, dist.Normal):
@@ -70,13 +78,11 @@ class GibbsModel:
             raise ValueError(
                 "inference='gibbs' takes no sample weights for two classes; use inference='nuts'"
             )
-        alpha = trace.get("alpha")
-        variance = 0.0 if alpha is None else float(alpha["fn"].scale) ** 2
         floor = float(target.options.get("noise_floor", 0.0))
-        return cls(prior, logistic, variance, floor, weighted)
+        return cls(prior, logistic, trace.get("variance", 0.0), floor, weighted)
 
     def start(self, key: Array, data: tuple[Any, ...]) -> GibbsState:
-        """No effect, local scales about 1, tau about where few columns matter."""
+        """Coefficients 0, local scales near 1, tau near `typical_log_tau`."""
         x = data[0]
         key, key_scales, key_tau = jax.random.split(key, 3)
         columns, kind = x.shape[1], x.dtype
@@ -118,15 +124,18 @@ class GibbsModel:
             right = jnp.where(y == 1, eta, -eta)
             # log_sigmoid, which looks for NaN besides, takes twice as long.
             return jnp.sum(jnp.minimum(right, 0.0) - jnp.log1p(jnp.exp(-jnp.abs(right))), axis=-1)
-        precision = self.precisions(log_sigma, data)
+        precision = self.precision(log_sigma) * self.row_weights(data)
         white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
         return jnp.sum(white + 0.5 * jnp.log(precision), axis=-1)
 
-    def precisions(self, log_sigma: Array, data: tuple[Any, ...]) -> Float[Array, " rows"]:
-        """Of the rows of a normal response."""
-        noise = jnp.hypot(jnp.exp(log_sigma), self.noise_floor)
-        weights = data[2] if self.weighted else jnp.ones(data[0].shape[0], data[0].dtype)
-        return weights / noise**2
+    def precision(self, log_sigma: Array) -> Array:
+        """Of a normal response with weight 1."""
+        return jnp.hypot(jnp.exp(log_sigma), self.noise_floor) ** -2
+
+    def row_weights(self, data: tuple[Any, ...]) -> Float[Array, " rows"]:
+        """How often each row of a normal response counts."""
+        x = data[0]
+        return data[2].astype(x.dtype) if self.weighted else jnp.ones(x.shape[0], x.dtype)
 
     def log_density(self, state: GibbsState, data: tuple[Any, ...]) -> Array:
         """Of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`."""

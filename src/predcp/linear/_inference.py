@@ -1,4 +1,4 @@
-"""Ways to a posterior by name."""
+"""Inference: objects, and their names."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -6,7 +6,7 @@ from predcp.linear._draws import Draws
 from predcp.linear._layout import Progress
 from predcp.linear._target import Target
 
-INFERENCES = ("nuts", "gibbs", "hmc", "vi", "laplace")
+INFERENCES = ("auto", "nuts", "gibbs", "vi", "laplace")
 
 
 @runtime_checkable
@@ -20,18 +20,18 @@ class Inference(Protocol):
 
 def as_inference(inference: Any, seed: int) -> Inference:
     """The object a name stands for; an object is taken as it is, its own seed included."""
+    if inference == "auto":
+        from predcp.linear._auto import Auto
+
+        return Auto(seed=seed)
     if inference == "nuts":
-        from predcp.linear._hamiltonian import Nuts
+        from predcp.linear._nuts import Nuts
 
         return Nuts(seed=seed)
     if inference == "gibbs":
         from predcp.linear._gibbs import Gibbs
 
         return Gibbs(seed=seed)
-    if inference == "hmc":
-        from predcp.linear._hamiltonian import Hmc
-
-        return Hmc(seed=seed)
     if inference == "laplace":
         from predcp.linear._laplace import Laplace
 
@@ -43,6 +43,7 @@ def as_inference(inference: Any, seed: int) -> Inference:
     if isinstance(inference, Inference) and not isinstance(inference, type):
         return inference
     raise ValueError(
-        f"inference must be one of {', '.join(map(repr, INFERENCES))} or an object with a "
-        f"`sample(target, progress)` method such as predcp.linear.Nuts(), got {inference!r}"
+        "inference must be an object with a `sample(target, progress)` method such as "
+        f"predcp.linear.Nuts(), or one of the names {', '.join(map(repr, INFERENCES))}, "
+        f"got {inference!r}"
     )

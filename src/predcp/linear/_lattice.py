@@ -1,7 +1,7 @@
-"""A choice among the points of a lattice: one number moves in one look at many points.
+"""Update one number by a choice among the points of a random lattice.
 
-A slice looks at one point after the other, and of many chains in one program all wait for the one that
-looks longest. Here every point is looked at in the same go, which a GPU hardly notices.
+A slice sampler evaluates one point after the other, and all chains of a vectorised program wait for the
+slowest. Here all points are evaluated at once, which costs a GPU hardly more than one.
 """
 
 import math
@@ -21,11 +21,11 @@ def lattice_sample(
     start: Float[Array, ""],
     points: int,
 ) -> Float[Array, ""]:
-    """A transition that leaves the density as it is.
+    """One transition that leaves the density invariant.
 
-    The start has a random place in a lattice `start + h (k - place)` of random spacing h, and each of
-    its points is chosen in proportion to its density: the same lattice would lead back. Where the
-    density is not a number it counts as zero; a start without one stays where it is.
+    The lattice is `start + h (k - place)` with a random place and spacing h. A point is chosen with
+    probability proportional to its density; the same lattice contains the way back. A density that
+    is NaN counts as zero. A start where it is zero stays where it is.
     """
     kind = start.dtype
 

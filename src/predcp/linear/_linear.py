@@ -24,14 +24,14 @@ class LinearRegression(RegressorMixin, Regression):
     **Arguments**: as `LogisticRegression`.
 
     After `fit`: `coef_` and `intercept_` (posterior means, in the columns' own units), `draws_`,
-    `convergence_`, `posterior_` and `summary()`.
+    `convergence_`, `posterior_`, `summary()` and `save()`.
     """
 
     def __init__(
         self,
         prior: Any = "predcp",
         *,
-        inference: Any = "nuts",
+        inference: Any = "auto",
         fit_intercept: bool = True,
         random_state: Any = 0,
         progress: Any = None,
@@ -94,6 +94,15 @@ class LinearRegression(RegressorMixin, Regression):
 
     def _outputs(self) -> list[str]:
         return [""]
+
+    def _sign_words(self) -> str:
+        return "a positive coefficient: a larger column goes with a larger outcome"
+
+    def _size_words(self, size: float) -> str:
+        return (
+            "probability that one standard deviation of the column changes the outcome by more "
+            f"than {size:g} of its standard deviations, up or down"
+        )
 
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         scale = self.target_.scale[0]

@@ -16,23 +16,26 @@ class LogisticRegression(ClassifierMixin, Regression):
     """Bayesian logistic regression for few rows and many columns; softmax for several classes.
 
     **Arguments**
-    - `prior`: `predcp`, `ecp`, `half-cauchy`, `regularised-horseshoe`, `ridge`, or an object, see
+    - `prior`: an object such as `predcp.linear.PredCP(predcp.LogCauchy(scale=1.0))`, or a name:
+      `predcp`, `ecp`, `half-cauchy`, `regularised-horseshoe` or `ridge`. See
       `predcp.linear.as_coefficient_prior`.
-    - `inference`: `nuts`, `vi`, `laplace`, or an object such as `predcp.linear.Nuts(draws=500)`.
+    - `inference`: an object such as `predcp.linear.Nuts(draws=500)` or
+      `predcp.linear.Auto(max_seconds=60)`, or a name: `auto`, `nuts`, `gibbs`, `vi` or `laplace`.
     - `fit_intercept`: false for a model through the origin, as in the paper; columns are then
       scaled but not centred.
     - `random_state`: the same number, the same answer.
-    - `progress`: None, True for a bar, or a function of (done, total).
+    - `progress`: None, True for a bar, or a function of (done, total) or (done, total, words).
 
     After `fit`: `coef_` and `intercept_` (posterior means, in the columns' own units), `classes_`,
-    `draws_`, `convergence_`, `posterior_` and `summary()`.
+    `draws_`, `convergence_`, `posterior_`, `summary()` and `save()`. Rank columns by `summary()`:
+    means of heavy-tailed coefficients are unstable.
     """
 
     def __init__(
         self,
         prior: Any = "predcp",
         *,
-        inference: Any = "nuts",
+        inference: Any = "auto",
         fit_intercept: bool = True,
         random_state: Any = 0,
         progress: Any = None,
@@ -91,6 +94,18 @@ class LogisticRegression(ClassifierMixin, Regression):
 
     def _outputs(self) -> list[str]:
         return [""] if len(self.classes_) == 2 else [str(name) for name in self.classes_]
+
+    def _sign_words(self) -> str:
+        if len(self.classes_) > 2:
+            return "a positive coefficient of name[class] favours that class"
+        without, favoured = self.classes_
+        return f"a positive coefficient favours class {favoured} over class {without}"
+
+    def _size_words(self, size: float) -> str:
+        return (
+            "probability that one standard deviation of the column changes the log odds by more "
+            f"than {size:g}, up or down"
+        )
 
     def _set_coefficients(self, coefficients: np.ndarray, intercept: np.ndarray) -> None:
         # A row a logit, as scikit-learn has it.

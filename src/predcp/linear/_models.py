@@ -7,7 +7,8 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
-from predcp.linear._priors import CoefficientPrior, HalfCauchyScale, Setting
+from predcp.linear._coefficient_prior import CoefficientPrior, Setting
+from predcp.linear._priors import Horseshoe
 
 
 def logistic_regression(
@@ -28,7 +29,7 @@ def logistic_regression(
     """
     outputs = 1 if classes == 2 else classes
     family = "bernoulli" if outputs == 1 else "categorical"
-    beta = (prior or HalfCauchyScale()).coefficients(Setting(x, family, outputs))
+    beta = (prior or Horseshoe()).coefficients(Setting(x, family, outputs))
     logits = x @ beta
     if intercept:
         shape = () if outputs == 1 else (outputs,)
@@ -54,7 +55,7 @@ def linear_regression(
     """
     sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
     setting = Setting(x, "normal", 1, sigma)
-    mean = x @ (prior or HalfCauchyScale()).coefficients(setting)
+    mean = x @ (prior or Horseshoe()).coefficients(setting)
     if intercept:
         mean = mean + numpyro.sample("alpha", dist.Normal(0.0, 1.0))
     noise = jnp.hypot(sigma, noise_floor) if noise_floor else sigma

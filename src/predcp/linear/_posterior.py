@@ -10,7 +10,7 @@ import numpy as np
 from numpyro import handlers
 from numpyro.infer import Predictive
 
-from predcp.linear._priors import LocalScales
+from predcp.linear._coefficient_prior import LocalScalePrior
 from predcp.linear._target import Target
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _observed(model: Regression, outcomes: np.ndarray) -> np.ndarray:
 
 def _log_prior(target: Target, values: Any) -> dict[str, np.ndarray]:
     """The log density of every site but xi, `(chains, draws)`."""
-    data = target.data
+    data = tuple(jax.numpy.asarray(part) for part in target.data)
     sites = {name: np.asarray(value) for name, value in values.items() if name != "beta"}
 
     def one(sites: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _log_prior(target: Target, values: Any) -> dict[str, np.ndarray]:
 def _prior(model: Any, target: Target) -> dict[str, np.ndarray]:
     """Draws of the prior, `(1, draws, ...)`, in the units of the posterior."""
     options = dict(target.options)
-    if isinstance(options["prior"], LocalScales):
+    if isinstance(options["prior"], LocalScalePrior):
         # Coordinates for samplers, in which an infinite scale would not be a number.
         options["prior"] = replace(options["prior"], centring=0.0)
     # In double precision: heavy tails leave single precision every few hundred draws.

@@ -1,7 +1,8 @@
 """The PredCP's divergence for a linear predictor, in closed form with analytic derivatives.
 
-`predcp.PredictiveComplexity` finds the same numbers for any model; these two maps are what a
-sampler evaluates a million times.
+Two maps of the protocol of `predcp.ScalarComplexity`, used through `ComplexityPrior`.
+`predcp.PredictiveComplexity` gives the same numbers for any model; these are fast enough to be
+evaluated a million times by a sampler.
 """
 
 import math
@@ -13,7 +14,8 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from predcp._maps import ScalarComplexity, extrapolated, floating_range, require_moving
+from predcp._maps import ScalarComplexity, require_moving
+from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float
 from predcp._support.check import require_design, require_positive
 
@@ -85,14 +87,14 @@ class LogisticPredictive(ScalarComplexity):
     **Arguments**
     - `x`: design, shape (N, D).
     - `local_scales`: lambda, shape (D,) or a number.
-    - `draws`: xi, shape (S, D).
+    - `noise`: xi, shape (S, D).
     """
 
     unit = "standard deviation"
     bounded = True
 
-    def __init__(self, x: Any, local_scales: Any, draws: Any):
-        self.products = _products(x, local_scales, draws)
+    def __init__(self, x: Any, local_scales: Any, noise: Any):
+        self.products = _products(x, local_scales, noise)
 
     @property
     def cost(self) -> int:  # type: ignore[override]
@@ -129,19 +131,19 @@ class GaussianPredictive(ScalarComplexity):
 
     `D(tau) = mean_s mean_n tau^2 (x_n . (lambda xi_s))^2 / (2 s^2)`, tau a **standard deviation**.
 
-    **Arguments**: `x`, `local_scales`, `draws` as in `LogisticPredictive`; `noise_scale`, s.
+    **Arguments**: `x`, `local_scales`, `noise` as in `LogisticPredictive`; `noise_scale`, s.
     """
 
     unit = "standard deviation"
 
-    def __init__(self, x: Any, local_scales: Any, draws: Any, noise_scale: Any = 1.0):
-        products = _products(x, local_scales, draws)
-        noise = require_positive("noise_scale", noise_scale).astype(products.dtype)
+    def __init__(self, x: Any, local_scales: Any, noise: Any, noise_scale: Any = 1.0):
+        products = _products(x, local_scales, noise)
+        noise_scale = require_positive("noise_scale", noise_scale).astype(products.dtype)
         # Squares of the products in units of the largest: they must not overflow.
         largest = jax.lax.stop_gradient(jnp.max(jnp.abs(products)))
         unit = jnp.where(largest > 0.0, largest, 1.0)
         mean_square = jnp.log(jnp.mean((products / unit) ** 2)) + 2.0 * jnp.log(unit)
-        self.log_curvature = mean_square - _LOG_TWO - 2.0 * jnp.log(noise)
+        self.log_curvature = mean_square - _LOG_TWO - 2.0 * jnp.log(noise_scale)
 
     def bind(self):
         def evaluate(log_tau):
@@ -154,15 +156,15 @@ class GaussianPredictive(ScalarComplexity):
         return 0.5 * (log_kappa - self.log_curvature)
 
 
-def _products(x: Any, local_scales: Any, draws: Any) -> Float[Array, "draws rows"]:
-    """`x_n . (lambda xi_s)`: what one unit of the scale does to each prediction."""
+def _products(x: Any, local_scales: Any, noise: Any) -> Float[Array, "noise rows"]:
+    """`x_n . (lambda xi_s)`: the change of each prediction per unit of the scale."""
     design = require_design("x", x)
-    noise = as_float(draws)
+    noise = as_float(noise)
     if design.ndim != 2:
         raise ValueError(f"x must have shape (N, D), got {design.shape}")
     if noise.ndim != 2 or noise.shape[1] != design.shape[1]:
         raise ValueError(
-            f"draws must have shape (S, D) with the {design.shape[1]} columns of x, got {noise.shape}"
+            f"noise must have shape (S, D) with the {design.shape[1]} columns of x, got {noise.shape}"
         )
     scales = require_positive("local_scales", local_scales).astype(design.dtype)
     if scales.ndim > 1 or (scales.ndim == 1 and scales.shape[0] != design.shape[1]):
@@ -170,7 +172,7 @@ def _products(x: Any, local_scales: Any, draws: Any) -> Float[Array, "draws rows
             f"local_scales must be a number or have the {design.shape[1]} columns of x, "
             f"got {scales.shape}"
         )
-    # The design comes first: turned on its side it would be copied, in loops every time.
+    # The design comes first: its transpose would be copied, in loops every time.
     products = (design @ (noise.astype(design.dtype) * scales).T).T
     present = jnp.where(products == 0.0, -jnp.inf, 0.0).reshape(-1)
     require_moving("x", present)

@@ -1,16 +1,17 @@
 """Chains in processes of their own, one pinned to each core.
 
 XLA shares one pool of threads among all programs of a process, so that chains in threads wait for
-each other; processes do not. They live on between fits, with what they have compiled.
+each other; processes do not. The processes stay between fits and keep their compiled programs.
 """
 
 import atexit
 import os
 import pickle
+import queue
 import subprocess
 import sys
+import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from predcp._support.cores import available_cores
-from predcp.linear._layout import Group, LocalGroup, Sampler, compiled_program
+from predcp.linear._layout import LocalChains, Sampler, compiled_program
 from predcp.linear._target import Target
 
 _LENGTH = 8
@@ -32,9 +33,9 @@ _ONE_THREAD = {
 
 
 def can_travel(sampler: Sampler, target: Target) -> bool:
-    """Whether another process can be told what to sample.
+    """Whether a sampler and its target can be sent to another process.
 
-    It cannot if a function was written at a prompt, in a notebook or inside another function.
+    They cannot if a function was written at a prompt, in a notebook or inside another function.
     """
     try:
         return b"__main__" not in _packed(sampler, target)
@@ -44,14 +45,14 @@ def can_travel(sampler: Sampler, target: Target) -> bool:
 
 def _packed(sampler: Sampler, target: Target) -> bytes:
     data = jax.tree.map(np.asarray, target.data)
-    told = (target.model, data, dict(target.options), target.keep)
-    return pickle.dumps((sampler, told, bool(jax.config.read("jax_enable_x64"))))
+    parts = (target.model, data, dict(target.options), target.keep)
+    return pickle.dumps((sampler, parts, bool(jax.config.read("jax_enable_x64"))))
 
 
 class _Worker:
-    """A process that advances chains, and the answers it owes."""
+    """A process that advances chains; a thread puts its answers into a queue as they come."""
 
-    def __init__(self, core: int) -> None:
+    def __init__(self, core: int, answers: "queue.SimpleQueue[bytes | None]") -> None:
         command = [sys.executable, "-m", "predcp.linear._processes", str(core)]
         self._process = subprocess.Popen(
             command,
@@ -59,36 +60,22 @@ class _Worker:
             stdout=subprocess.PIPE,
             env=os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        self._owed: deque[list[Any]] = deque()
+        self.answers = answers
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        stream = self._pipe(self._process.stdout)
+        while (answer := _read(stream)) is not None:
+            self.answers.put(answer)
+        self.answers.put(None)
 
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, *message: Any) -> list[Any]:
-        """A box that the next answers, as many as it takes, will be put into."""
+    def ask(self, *message: Any) -> None:
+        """Send a request; `("end", ...)` is the last of its answers."""
         _write(self._pipe(self._process.stdin), pickle.dumps(message))
-        box: list[Any] = []
-        self._owed.append(box)
-        return box
-
-    def wait(self, box: list[Any]) -> Any:
-        """The next answer of a box, after those that come before it."""
-        while not box:
-            answer = _read(self._pipe(self._process.stdout))
-            if answer is None:
-                raise RuntimeError(
-                    "a process that ran chains has died, most often for want of memory; "
-                    "give layout='sequential' or fewer chains"
-                )
-            kind, value = pickle.loads(answer)
-            if kind == "error":
-                raise RuntimeError(f"a process that ran chains has failed:\n{value}")
-            if kind == "end":
-                self._owed.popleft()
-            else:
-                self._owed[0].append(value)
-        return box.pop(0)
 
     def close(self) -> None:
         self._process.kill()
@@ -111,53 +98,70 @@ def close_workers() -> None:
         _WORKERS.pop().close()
 
 
-def remote_chains(sampler: Sampler, target: Target, keys: Array) -> tuple[list[Group], float]:
-    """One chain for each key, dealt out to the cores; and when all had compiled."""
+def _workers(count: int) -> list[_Worker]:
+    """So many of the processes, which are started where there are none."""
     cores = available_cores()
     if len(_WORKERS) != len(cores) or not all(worker.alive for worker in _WORKERS):
         close_workers()
-        _WORKERS.extend(_Worker(core) for core in cores)
-    told = _packed(sampler, target)
-    used = _WORKERS[: min(len(cores), len(keys))]
-    try:
-        ready = [(worker, worker.ask("prepare", told)) for worker in used]
-        for worker, box in ready:
-            worker.wait(box)
+        # All share one queue, so that whoever answers first is heard first.
+        answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        _WORKERS.extend(_Worker(core, answers) for core in cores)
+    return _WORKERS[: min(count, len(_WORKERS))]
+
+
+class RemoteChains:
+    """Chains dealt out to the processes."""
+
+    def __init__(self, workers: list[_Worker], groups: int) -> None:
+        self._workers, self.groups = workers, groups
+
+    @classmethod
+    def start(cls, sampler: Sampler, target: Target, keys: Array) -> tuple["RemoteChains", float]:
+        """One chain for each key; and the time at which all processes had compiled."""
+        used = _workers(len(keys))
+        chains = cls(used, len(keys))
+        request = ("prepare", _packed(sampler, target))
+        for _ in chains._answers({worker: request for worker in used}):
+            pass
         began = time.perf_counter()
-        chains: list[Group] = []
+        shares: dict[_Worker, list[Any]] = {worker: [] for worker in used}
         for number, key in enumerate(keys):
             worker = used[number % len(used)]
-            worker.ask("start", number, np.asarray(jax.random.key_data(key)))
-            chains.append(_RemoteChain(worker, number))
-    except BaseException:
-        # What was asked for and not waited for would answer the next question.
-        close_workers()
-        raise
-    return chains, began
+            shares[worker].append((number, np.asarray(jax.random.key_data(key))))
+        for _ in chains._answers({worker: ("start", share) for worker, share in shares.items()}):
+            pass
+        return chains, began
 
+    def advance(self, steps: int, seconds: float) -> Iterator[tuple[int, PyTree]]:
+        """In the order in which the processes answer."""
+        request = ("advance", steps, seconds)
+        return self._answers({worker: request for worker in self._workers})
 
-class _RemoteChain:
-    def __init__(self, worker: _Worker, number: int) -> None:
-        self._worker, self._number = worker, number
-
-    def advance(self, calls: int) -> Iterator[PyTree]:
-        """Asked at once, waited for later."""
-        box = self._worker.ask("advance", self._number, calls)
-
-        def answers() -> Iterator[PyTree]:
-            taken = 0
-            try:
-                while taken < calls:
-                    answer = self._worker.wait(box)
-                    taken += 1
-                    yield answer
-            except BaseException:
-                # Let go of after the last answer, as it is once chains go on, nothing is wrong.
-                if taken < calls:
-                    close_workers()
-                raise
-
-        return answers()
+    def _answers(self, requests: dict[_Worker, tuple[Any, ...]]) -> Iterator[Any]:
+        """Send requests and yield all their answers."""
+        waiting, answers = len(requests), self._workers[0].answers
+        try:
+            for worker, request in requests.items():
+                worker.ask(*request)
+            while waiting:
+                answer = answers.get()
+                if answer is None:
+                    raise RuntimeError(
+                        "a process that ran chains has died, most often for want of memory; "
+                        "give layout='sequential' or fewer chains"
+                    )
+                kind, value = pickle.loads(answer)
+                if kind == "error":
+                    raise RuntimeError(f"a process that ran chains has failed:\n{value}")
+                if kind == "end":
+                    waiting -= 1
+                else:
+                    yield value
+        except BaseException:
+            # Answers that nobody waited for would be taken for those of the next request.
+            if waiting:
+                close_workers()
+            raise
 
 
 def _write(stream: IO[bytes], message: bytes) -> None:
@@ -173,20 +177,20 @@ def _read(stream: IO[bytes]) -> bytes | None:
 
 
 def _serve(core: int) -> None:
-    """Answer until the pipe ends."""
+    """Answer requests until the pipe ends."""
     import traceback
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     source, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Whatever a user's model prints must not be taken for an answer.
+    # Whatever a user's model prints must not be read as an answer.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def say(kind: str, value: Any = None) -> None:
         _write(answers, pickle.dumps((kind, value)))
 
-    chains: dict[int, LocalGroup] = {}
     program: Any = None
+    chains: Any = None
     while (message := _read(source)) is not None:
         kind, *details = pickle.loads(message)
         try:
@@ -195,15 +199,14 @@ def _serve(core: int) -> None:
                 jax.config.update("jax_enable_x64", wide)
                 target = Target(model, jax.tree.map(jax.numpy.asarray, data), options, None, keep)
                 keys = jax.random.split(jax.random.key(0), 1)
-                program = target.data, compiled_program(sampler, target, keys, False)
-                say("value")
+                program = compiled_program(sampler, target, keys, False)
+                chains = LocalChains(program, target.data, sampler.chunk)
             elif kind == "start":
-                data, (start, advance) = program
-                key = jax.random.wrap_key_data(jax.numpy.asarray(details[1]))
-                chains[details[0]] = LocalGroup(start, advance, key, data)
+                for number, key in details[0]:
+                    chains.add(number, jax.random.wrap_key_data(jax.numpy.asarray(key)))
             else:
-                for piece in chains[details[0]].advance(details[1]):
-                    say("value", jax.tree.map(np.asarray, piece))
+                for answer in chains.advance(*details):
+                    say("value", answer)
             say("end")
         except Exception:
             say("error", traceback.format_exc())

@@ -15,14 +15,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from predcp._support.progress import shown
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
 from predcp.linear._inference import as_inference
 from predcp.linear._priors import as_coefficient_prior
-from predcp.linear._summary import Summary, summary_table
+from predcp.linear._summary import Quantity, Summary, ranked, summary_table
 from predcp.linear._target import Target
 
 if TYPE_CHECKING:
@@ -73,6 +73,14 @@ class Regression(BaseEstimator):
 
     def _outputs(self) -> list[str]:
         """Names of the logits, or one empty name."""
+        raise NotImplementedError
+
+    def _sign_words(self) -> str:
+        """What a positive coefficient means."""
+        raise NotImplementedError
+
+    def _size_words(self, size: float) -> str:
+        """What a large coefficient means."""
         raise NotImplementedError
 
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -129,10 +137,10 @@ class Regression(BaseEstimator):
             "fit_intercept": bool(self.fit_intercept),
         }
         inference = as_inference(self.inference, _seed(self.random_state))
-        with shown(self.progress, "fitting") as report:
+        with progress_bar(self.progress, "fitting") as report:
             (draws,) = inference.sample(self._target(), report)
         _require_finite(draws)
-        self._set_draws(draws, type(inference).__name__)
+        self._set_draws(draws, draws.sampler or type(inference).__name__)
         for words in self.convergence_.warnings():
             # At the line that called `fit`.
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
@@ -201,43 +209,53 @@ class Regression(BaseEstimator):
             self._tree = posterior_tree(self)
         return self._tree
 
-    def summary(self, coefficients: int = 10) -> Summary:
+    def summary(self, coefficients: int = 10, size: float = 0.1) -> Summary:
         """A table of the intercept, the scales and the largest coefficients, and a verdict.
 
-        **Arguments**: `coefficients`, how many are shown, the largest in standard units first.
+        **Arguments**
+        - `coefficients`: how many are shown, by the probability that they are large.
+        - `size`: a coefficient is large if one standard deviation of its column changes the log odds
+          (or the outcome, in its standard deviations) by more than this.
         """
         check_is_fitted(self)
-        units, names = self._original_units(), self._names()
-        outputs = self._outputs()
+        if not (np.isfinite(size) and size > 0.0):
+            raise ValueError(f"size must be a positive number, got {size!r}")
+        units, names, outputs = self._original_units(), self._names(), self._outputs()
         quantities = {}
-        for number, output in enumerate(outputs):
-            label = f"intercept[{output}]" if output else "intercept"
-            intercept = units["intercept"]
-            if self._settings["fit_intercept"]:
-                quantities[label] = intercept[:, :, number] if output else intercept
-        quantities |= {name: units[name] for name in ("sigma", "tau") if name in units}
-        size = np.abs(_flat(np.asarray(self.draws_.values["beta"])).mean(axis=0))
-        size = size.reshape(-1, len(outputs))
+        if self._settings["fit_intercept"]:
+            for number, output in enumerate(outputs):
+                label = f"intercept[{output}]" if output else "intercept"
+                intercept = units["intercept"]
+                quantities[label] = Quantity(intercept[:, :, number] if output else intercept)
+        for name in ("sigma", "tau"):
+            if name in units:
+                quantities[name] = Quantity(units[name], signed=False)
+        beta = _flat(np.asarray(self.draws_.values["beta"]))
+        order, large = ranked(beta.reshape(len(beta), -1), size)
         columns = np.flatnonzero(self.columns_.varying)
-        for flat in np.argsort(-size, axis=None, kind="stable")[:coefficients]:
-            row, output = np.unravel_index(flat, size.shape)
+        for flat in order[:coefficients]:
+            row, output = divmod(int(flat), len(outputs))
             name = names[columns[row]]
             label = f"{name}[{outputs[output]}]" if outputs[output] else name
             coef = units["coef"][:, :, columns[row]]
-            quantities[label] = coef[:, :, output] if outputs[output] else coef
-        notes = self.convergence_.words()
-        if size.size > coefficients:
-            notes.append(f"the {coefficients} largest of {size.size} coefficients are shown")
+            values = coef[:, :, output] if outputs[output] else coef
+            quantities[label] = Quantity(values, large=float(large[flat]))
+        notes = [self._sign_words(), f"P(large): {self._size_words(size)}"]
+        if large.size > coefficients:
+            notes.append(
+                f"{coefficients} of {large.size} coefficients are shown, those with the largest "
+                "P(large)"
+            )
         constant = [names[column] for column in np.flatnonzero(~self.columns_.varying)]
         if constant:
             more = ", ..." if len(constant) > _NAMED_AT_MOST else ""
             listed = ", ".join(constant[:_NAMED_AT_MOST]) + more
             notes.append(f"{len(constant)} columns never vary and have coefficient 0: {listed}")
         table = summary_table(quantities, self.convergence_.sampled)
-        settings = self._settings
-        title = f"{type(self).__name__}, prior {_name(settings['prior'])}, {_name(settings['inference'])}"
+        prior, inference = (_name(self._settings[name]) for name in ("prior", "inference"))
+        title = f"{type(self).__name__}, prior {prior}, {inference}"
         warned = tuple(self.convergence_.warnings())
-        return Summary(title, table, tuple(notes), warned)
+        return Summary(title, table, (*notes, *self.convergence_.words()), warned)
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from numpyro import handlers
 from numpyro.distributions.transforms import Transform, biject_to
 
-from predcp.linear._conditional import Family
+from predcp.linear._likelihood import Family
 from predcp.linear._target import Target
 
 # Normal sites in which the predictor is linear; the first of the two names that is sampled.

@@ -8,6 +8,8 @@ from jaxtyping import Array, Float
 
 _MOST_STEPS = 12
 _MOST_SHRINKS = 60
+# Phases of the loop.
+_LEFT, _RIGHT, _SHRINK, _DONE = range(4)
 
 
 def slice_sample(
@@ -16,46 +18,54 @@ def slice_sample(
     start: Float[Array, ""],
     width: float,
 ) -> Float[Array, ""]:
-    """One transition that leaves the density as it is (Neal, 2003: stepping out, shrinking).
+    """One transition that leaves the density invariant (Neal, 2003: stepping out, shrinking).
 
-    Where the density is not a number it counts as zero; a start without one stays where it is.
+    A density that is NaN counts as zero. A start where it is zero stays where it is.
 
-    **Arguments**: `width`, of the first interval; it is widened by at most twelve times that.
+    **Arguments**: `width` of the first interval, which may grow by twelve times that.
     """
     key_level, key_place, key_steps, key_shrink = jax.random.split(key, 4)
     kind = start.dtype
     at_start = log_density(start)
     level = at_start + jnp.log(jax.random.uniform(key_level, (), kind, jnp.finfo(kind).tiny))
-    left = start - width * jax.random.uniform(key_place, (), kind)
-    # The steps are shared out at random beforehand, which keeps the transition reversible.
+    lower = start - width * jax.random.uniform(key_place, (), kind)
+    # Neal's rule: share out the steps at random beforehand, or the transition is not reversible.
     left_steps = jax.random.randint(key_steps, (), 0, _MOST_STEPS)
 
-    def out(end: Array, direction: float, allowed: Array) -> Array:
-        def more(carry):
-            end, steps = carry
-            return (steps > 0) & (log_density(end) > level)
+    def point_of(phase: Array, lower: Array, upper: Array, count: Array) -> Array:
+        place = jax.random.uniform(jax.random.fold_in(key_shrink, count), (), kind)
+        inner = lower + (upper - lower) * place
+        return jnp.where(phase == _LEFT, lower, jnp.where(phase == _RIGHT, upper, inner))
 
-        def step(carry):
-            end, steps = carry
-            return end + direction * width, steps - 1
-
-        return jax.lax.while_loop(more, step, (end, allowed))[0]
-
-    lower = out(left, -1.0, left_steps)
-    upper = out(left + width, 1.0, _MOST_STEPS - 1 - left_steps)
-
-    def refused(carry):
-        return (~carry[4]) & (carry[5] < _MOST_SHRINKS)
-
-    def shrink(carry):
-        key, lower, upper, _, _, count = carry
-        key, key_point = jax.random.split(key)
-        point = lower + (upper - lower) * jax.random.uniform(key_point, (), kind)
+    # One loop for all three phases, so that the density is compiled once and not three times.
+    def onward(carry):
+        phase, lower, upper, left, right, count, found = carry
+        point = point_of(phase, lower, upper, count)
         inside = log_density(point) > level
-        lower = jnp.where((point < start) & ~inside, point, lower)
-        upper = jnp.where((point >= start) & ~inside, point, upper)
-        return key, lower, upper, point, inside, count + 1
+        shrinking = phase == _SHRINK
+        found = jnp.where(shrinking & inside, point, found)
+        lower = jnp.where(shrinking & ~inside & (point < start), point, lower)
+        upper = jnp.where(shrinking & ~inside & (point >= start), point, upper)
+        grow_left = (phase == _LEFT) & inside & (left > 0)
+        grow_right = (phase == _RIGHT) & inside & (right > 0)
+        lower = jnp.where(grow_left, lower - width, lower)
+        upper = jnp.where(grow_right, upper + width, upper)
+        left, right = left - grow_left, right - grow_right
+        ended = inside | (count + 1 >= _MOST_SHRINKS)
+        following = jnp.where(
+            shrinking,
+            jnp.where(ended, _DONE, _SHRINK),
+            jnp.where(grow_left | grow_right, phase, phase + 1),
+        )
+        # An end that may not grow any more need not be looked at.
+        following = jnp.where((following == _LEFT) & (left == 0), _RIGHT, following)
+        following = jnp.where((following == _RIGHT) & (right == 0), _SHRINK, following)
+        return following, lower, upper, left, right, count + shrinking, found
 
-    begin = (key_shrink, lower, upper, start, ~jnp.isfinite(at_start), jnp.zeros((), int))
-    *_, point, inside, _ = jax.lax.while_loop(refused, shrink, begin)
-    return jnp.where(inside & jnp.isfinite(at_start), point, start)
+    usable = jnp.isfinite(at_start)
+    right_steps = _MOST_STEPS - 1 - left_steps
+    phase = jnp.where(left_steps > 0, _LEFT, jnp.where(right_steps > 0, _RIGHT, _SHRINK))
+    phase = jnp.where(usable, phase, _DONE)
+    count = jnp.zeros((), left_steps.dtype)
+    begin = (phase, lower, lower + width, left_steps, right_steps, count, start)
+    return jax.lax.while_loop(lambda carry: carry[0] < _DONE, onward, begin)[-1]

@@ -18,8 +18,10 @@ class Summary:
     """What a fit says, and how far to trust it.
 
     **Arguments**
-    - `table`: a row a quantity: `mean`, `sd`, `5%`, `95%`, `rhat`, `ess`.
-    - `notes`: how the fit went; `warnings`: what to do about it, empty where all is well.
+    - `table`: one row per quantity, with its `median`, `5%` and `95%` quantiles, `P(>0)`, `P(large)`
+      and, where there are chains, `rhat` and `ess`.
+    - `notes`: what the columns mean and how the fit went; `warnings`: what to do about it, empty
+      where all is well.
     """
 
     title: str
@@ -42,21 +44,46 @@ class Summary:
         return f"<p>{html.escape(self.title)}</p>{table}{below}"
 
 
-def summary_table(quantities: dict[str, np.ndarray], sampled: bool) -> pandas.DataFrame:
-    """Moments, quantiles and convergence of quantities `(chains, draws)` by name."""
+@dataclass(frozen=True)
+class Quantity:
+    """One row of the table.
+
+    **Arguments**: `values` `(chains, draws)`; `signed`, whether it may be negative; `large`, the
+    probability that it is larger than the stated size, None where no size is stated.
+    """
+
+    values: np.ndarray
+    signed: bool = True
+    large: float | None = None
+
+
+def summary_table(quantities: dict[str, Quantity], sampled: bool) -> pandas.DataFrame:
+    """Quantiles, probabilities and convergence of quantities by name."""
     import pandas
 
     rows = []
-    for values in quantities.values():
-        low, high = np.quantile(values, [0.05, 0.95])
-        # In units of the largest, whose square may overflow.
-        unit = np.abs(values).max() or 1.0
-        spread = unit * (values / unit).std(ddof=1)
-        row = {"mean": values.mean(), "sd": spread, "5%": low, "95%": high}
+    for quantity in quantities.values():
+        values = quantity.values
+        low, median, high = np.quantile(values, [0.05, 0.5, 0.95])
+        row = {"median": median, "5%": low, "95%": high}
+        row["P(>0)"] = float(np.mean(values > 0.0)) if quantity.signed else np.nan
+        row["P(large)"] = np.nan if quantity.large is None else quantity.large
         if sampled and values.shape[1] >= 4:
             row |= {"rhat": float(rank_normalised_rhat(values)), "ess": float(bulk_ess(values))}
         rows.append(row)
     return pandas.DataFrame(rows, index=list(quantities))
+
+
+def ranked(beta: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients by the probability of being larger than `size`, then by the median.
+
+    Posterior means are no guide: a few draws of a heavy tail decide them.
+
+    **Arguments**: `beta` `(draws, coefficients)` in standard units.
+    **Returns** the order, most probable first, and the probabilities.
+    """
+    large = np.mean(np.abs(beta) > size, axis=0)
+    return np.lexsort((-np.abs(np.median(beta, axis=0)), -large)), large
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -17,14 +18,16 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from predcp._support.progress import Progress, as_report
 from predcp.linear._draws import Draws
-from predcp.linear._layout import Progress
 from predcp.linear._target import Target
 
-# Stan's: candidates for the step size, steps to try each, and how often the ELBO is looked at.
+# Stan's: candidates for the step size, steps to try each, and steps between two looks at the ELBO.
 _ETAS = (100.0, 10.0, 1.0, 0.1, 0.01)
 _TRIAL_STEPS = 50
-_EVALUATE_EVERY = 100
+_BLOCK = 100
+# Seconds that a call of the program should take: progress is reported between calls.
+_CALL_SECONDS = 0.5
 _ELBO_DRAWS = 100
 _HISTORY = 0.1
 
@@ -90,20 +93,38 @@ class MeanField:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of the fitted normal of every problem of the target, as one chain."""
+        report = as_report(progress)
         problems = target.problems or 1
         data = target.data
         if target.problems is None:
             data = jax.tree.map(lambda array: jnp.asarray(array)[None], data)
         keys = jax.random.split(jax.random.key(self.seed), problems)
-        fit = jax.jit(jax.vmap(lambda key, *data: self._fit(target, key, *data)))
-        program = fit.lower(keys, *data).compile()
-        if progress is not None:
-            progress(0, 1)
+        blocks = self._blocks
+        report(0, blocks, "compiling")
+        each = (0,) * len(data)
+        start = jax.jit(jax.vmap(lambda key, *data: self._start(target, key, *data)))
+        state = jax.eval_shape(start, keys, *data)
+        advance = jax.vmap(partial(self._advance, target), (0, None, 0, *each))
+        draw = jax.vmap(partial(self._draw, target))
+        start = start.lower(keys, *data).compile()
+        advance = jax.jit(advance).lower(state, np.int32(1), keys, *data).compile()
+        draw = jax.jit(draw).lower(state, keys, *data).compile()
         began = time.perf_counter()
-        kept, statistics, steps, elbo = jax.tree.map(np.asarray, program(keys, *data))
+        state = start(keys, *data)
+        done, length = 0, 1
+        while done < blocks and not np.all(state.settled):
+            called, count = time.perf_counter(), min(length, blocks - done)
+            done += count
+            state = jax.block_until_ready(advance(state, np.int32(done), keys, *data))
+            report(done, blocks, "fitting")
+            spent = time.perf_counter() - called
+            length = int(min(max(count * _CALL_SECONDS / max(spent, 1e-6), 1), 4 * count))
+        kept, statistics, elbo = jax.tree.map(np.asarray, draw(state, keys, *data))
         seconds = (time.perf_counter() - began) / problems
-        if progress is not None:
-            progress(1, 1)
+        report(blocks, blocks, "fitting")
+        steps = np.asarray(state.blocks) * _BLOCK
+        if self.rule == "converged":
+            steps = np.minimum(steps, self._steps)
         return [
             Draws(
                 jax.tree.map(lambda leaf, i=i: leaf[i][None], kept),
@@ -116,91 +137,121 @@ class MeanField:
             for i in range(problems)
         ]
 
-    def _fit(self, target: Target, key: Array, *data: Any):
+    @property
+    def _steps(self) -> int:
+        return self.max_steps or (10_000 if self.rule == "advi" else 40_000)
+
+    @property
+    def _blocks(self) -> int:
+        # Stan's ADVI takes whole blocks only.
+        return max(1, self._steps // _BLOCK) if self.rule == "advi" else -(-self._steps // _BLOCK)
+
+    def _posed(self, target: Target, key: Array, *data: Any) -> "_Problem":
+        """The objective of one problem, its start and its keys."""
         key_start, key_fit, key_draw = jax.random.split(key, 3)
         start, unravel = ravel_pytree(target.start(key_start, 2.0 if self.rule == "advi" else 1.0))
         potential = target.potential(*data)
         objective = _Objective(lambda theta: -potential(unravel(theta)), start.size)
+        return _Problem(objective, unravel, start, key_fit, key_draw)
+
+    def _start(self, target: Target, key: Array, *data: Any) -> "_State":
+        problem = self._posed(target, key, *data)
+        start, kind = problem.start, problem.start.dtype
         q = _Normal(start, jnp.zeros_like(start))
         if self.rule == "advi":
-            q, steps = self._advi(objective, q, key_fit)
+            key_initial, key_eta, _ = jax.random.split(problem.key_fit, 3)
+            initial = problem.objective.elbo(q, key_initial, _ELBO_DRAWS)
+            eta = self._choose_eta(problem.objective, q, initial, key_eta)
+            memory: Any = _Normal(*(jnp.zeros_like(part) for part in q)), eta
         else:
             # Narrow at first: a wide start lets heavy tails throw the first steps far away.
-            q, steps = self._converged(objective, q._replace(log_sd=q.log_sd - 2.0), key_fit)
-
-        def one(key: Array):
-            # Noise is made where it is used: all of it at once would be gigabytes.
-            noise = jax.random.normal(key, start.shape, start.dtype)
-            theta = q.mean + jnp.exp(q.log_sd) * noise
-            log_q = jnp.sum(-0.5 * noise**2 - q.log_sd - 0.5 * math.log(2.0 * math.pi))
-            return target.kept(unravel(theta), *data), objective.log_joint(theta), log_q
-
-        kept, lp, log_q = jax.lax.map(one, jax.random.split(key_draw, self.draws))
-        # The same draws in both: at an exact fit the difference does not vary at all.
-        return kept, {"lp": lp, "log_q": log_q}, steps, jnp.mean(lp - log_q)
-
-    def _advi(self, objective: _Objective, start: _Normal, key: Array) -> tuple[_Normal, Array]:
-        key_initial, key_eta, key_ascent = jax.random.split(key, 3)
-        initial = objective.elbo(start, key_initial, _ELBO_DRAWS)
-        eta = self._choose_eta(objective, start, initial, key_eta)
-        max_steps = self.max_steps or 10_000
-        blocks = max(1, max_steps // _EVALUATE_EVERY)
-        window = max(2, int(0.1 * max_steps / _EVALUATE_EVERY))
-        state = (
-            start,
-            _Normal(*(jnp.zeros_like(part) for part in start)),
-            0,
-            -jnp.finfo(start.mean.dtype).max,
-            jnp.full((window,), jnp.nan, start.mean.dtype),
+            q = q._replace(log_sd=q.log_sd - 2.0)
+            memory = self._adam().init(q)
+        window = max(2, int(0.1 * self._steps / _BLOCK))
+        return _State(
+            q,
+            memory,
+            jnp.zeros((), jnp.int32),
+            jnp.asarray(-jnp.finfo(kind).max, kind),
+            jnp.full((window,), jnp.nan, kind),
             jnp.asarray(False),
         )
 
-        def going(state):
-            return (state[2] < blocks) & ~state[5]
+    def _advance(
+        self, target: Target, state: "_State", until: Array, key: Array, *data: Any
+    ) -> "_State":
+        """The state after so many blocks of steps in all, fewer where it has settled."""
+        problem = self._posed(target, key, *data)
+        block = self._advi_block if self.rule == "advi" else self._adam_block
 
-        def block(state):
-            q, history, number, elbo_before, changes, _ = state
-            key_steps, key_elbo = jax.random.split(jax.random.fold_in(key_ascent, number))
-            first = number * _EVALUATE_EVERY
-            q, history = _ascend(objective, q, history, eta, first, _EVALUATE_EVERY, key_steps)
-            elbo = objective.elbo(q, key_elbo, _ELBO_DRAWS)
-            change = jnp.abs((elbo - elbo_before) / elbo_before)
-            changes = jnp.roll(changes, -1).at[-1].set(change)
-            settled = (jnp.nanmean(changes) < self.tolerance) | (
-                jnp.nanmedian(changes) < self.tolerance
-            )
-            return q, history, number + 1, elbo, changes, settled
+        def going(state: _State) -> Array:
+            return (state.blocks < until) & ~state.settled
 
-        q, _, number, *_ = jax.lax.while_loop(going, block, state)
-        return q, jnp.asarray(number * _EVALUATE_EVERY)
+        def onward(state: _State) -> _State:
+            return block(problem.objective, problem.key_fit, state)
+
+        return jax.lax.while_loop(going, onward, state)
+
+    def _draw(self, target: Target, state: "_State", key: Array, *data: Any):
+        problem, q = self._posed(target, key, *data), state.q
+
+        def one(key: Array):
+            # Noise is made where it is used: all of it at once would be gigabytes.
+            noise = jax.random.normal(key, q.mean.shape, q.mean.dtype)
+            theta = q.mean + jnp.exp(q.log_sd) * noise
+            log_q = jnp.sum(-0.5 * noise**2 - q.log_sd - 0.5 * math.log(2.0 * math.pi))
+            kept = target.kept(problem.unravel(theta), *data)
+            return kept, problem.objective.log_joint(theta), log_q
+
+        kept, lp, log_q = jax.lax.map(one, jax.random.split(problem.key_draw, self.draws))
+        # The same draws in both: at an exact fit the difference does not vary at all.
+        return kept, {"lp": lp, "log_q": log_q}, jnp.mean(lp - log_q)
+
+    def _advi_block(self, objective: "_Objective", key: Array, state: "_State") -> "_State":
+        _, _, key_ascent = jax.random.split(key, 3)
+        (history, eta), number = state.memory, state.blocks
+        key_steps, key_elbo = jax.random.split(jax.random.fold_in(key_ascent, number))
+        q, history = _ascend(objective, state.q, history, eta, number * _BLOCK, _BLOCK, key_steps)
+        elbo = objective.elbo(q, key_elbo, _ELBO_DRAWS)
+        change = jnp.abs((elbo - state.elbo) / state.elbo)
+        changes = jnp.roll(state.changes, -1).at[-1].set(change)
+        settled = (jnp.nanmean(changes) < self.tolerance) | (
+            jnp.nanmedian(changes) < self.tolerance
+        )
+        return _State(q, (history, eta), number + 1, elbo, changes, settled)
 
     def _choose_eta(
-        self, objective: _Objective, start: _Normal, initial: Array, key: Array
+        self, objective: "_Objective", start: "_Normal", initial: Array, key: Array
     ) -> Array:
         """Stan's search: smaller step sizes while they help, then the best one before the drop."""
 
-        def trial(eta: float, key: Array) -> Array:
+        def trial(carry: Any, candidate: tuple[Array, Array]) -> tuple[Any, None]:
+            best_elbo, best, stopped = carry
+            eta, key = candidate
             key_steps, key_elbo = jax.random.split(key)
             history = _Normal(*(jnp.zeros_like(part) for part in start))
             q, _ = _ascend(objective, start, history, eta, 0, _TRIAL_STEPS, key_steps)
             elbo = objective.elbo(q, key_elbo, _ELBO_DRAWS)
-            return jnp.where(jnp.isfinite(elbo), elbo, -jnp.inf)
-
-        best_elbo, best, stopped = -jnp.inf, jnp.asarray(_ETAS[0]), jnp.asarray(False)
-        for eta, key_eta in zip(_ETAS, jax.random.split(key, len(_ETAS))):
-            elbo = trial(eta, key_eta)
+            elbo = jnp.where(jnp.isfinite(elbo), elbo, -jnp.inf)
             stopped = stopped | ((elbo < best_elbo) & (best_elbo > initial))
             best = jnp.where(stopped, best, eta)
-            best_elbo = jnp.where(stopped, best_elbo, elbo)
+            return (jnp.where(stopped, best_elbo, elbo), best, stopped), None
+
+        etas = jnp.asarray(_ETAS, start.mean.dtype)
+        begin = jnp.full_like(etas[0], -jnp.inf), etas[0], jnp.asarray(False)
+        candidates = etas, jax.random.split(key, len(_ETAS))
+        (_, best, _), _ = jax.lax.scan(trial, begin, candidates)
         return best
 
-    def _converged(self, objective: _Objective, q: _Normal, key: Array) -> tuple[_Normal, Array]:
-        """Adam with a falling step size on the path derivative, which vanishes at the optimum."""
+    def _adam(self) -> Any:
         import optax
 
-        steps = self.max_steps or 40_000
-        rate = optax.cosine_decay_schedule(0.02, steps, alpha=1e-3)
-        adam = optax.adam(rate, b1=0.9, b2=0.99)
+        rate = optax.cosine_decay_schedule(0.02, self._steps, alpha=1e-3)
+        return optax.adam(rate, b1=0.9, b2=0.99)
+
+    def _adam_block(self, objective: "_Objective", key: Array, state: "_State") -> "_State":
+        """Adam with a falling step size on the path derivative, which vanishes at the optimum."""
+        adam = self._adam()
 
         def negative_elbo(q: _Normal, noise: Array) -> Array:
             def one(e: Array) -> Array:
@@ -211,19 +262,43 @@ class MeanField:
 
             return jnp.mean(jax.vmap(one)(noise))
 
-        def step(carry, number):
-            q, state = carry
+        def step(number: Array, carry: tuple[_Normal, Any]) -> tuple[_Normal, Any]:
+            q, memory = carry
             shape = (self.gradient_draws, objective.dimension)
             noise = jax.random.normal(jax.random.fold_in(key, number), shape, q.mean.dtype)
             slope = jax.grad(negative_elbo)(q, noise)
             # A draw in a tail without a gradient must not end the fit.
             slope = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), slope)
-            updates, state = adam.update(slope, state, q)
+            updates, memory = adam.update(slope, memory, q)
             q = jax.tree.map(lambda value, update: value + update, q, updates)
-            return (q, state), None
+            return q, memory
 
-        (q, _), _ = jax.lax.scan(step, (q, adam.init(q)), jnp.arange(steps))
-        return q, jnp.asarray(steps)
+        first = state.blocks * _BLOCK
+        last = jnp.minimum(first + _BLOCK, self._steps)
+        q, memory = jax.lax.fori_loop(first, last, step, (state.q, state.memory))
+        return state._replace(q=q, memory=memory, blocks=state.blocks + 1)
+
+
+class _Problem(NamedTuple):
+    objective: _Objective
+    unravel: Callable[[Array], Any]
+    start: Float[Array, " dim"]
+    key_fit: Array
+    key_draw: Array
+
+
+class _State(NamedTuple):
+    """Where a fit stands: after `blocks` of steps, with the optimiser's `memory`.
+
+    **Arguments**: `elbo` and its last relative `changes` decide whether `advi` has `settled`.
+    """
+
+    q: _Normal
+    memory: Any
+    blocks: Array
+    elbo: Array
+    changes: Float[Array, " window"]
+    settled: Array
 
 
 def _ascend(

@@ -8,11 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from predcp._divergences import Divergence, kl
 from predcp.program._complexity import program_map
 from predcp.program._noise import unwrapped
+from predcp.program._picture import draw_audit
 from predcp.program._responses import RESPONSES, response_sizes
 from predcp.program._run import run
 from predcp.program._structure import ProgramStructure
@@ -135,6 +137,10 @@ class Audit:
             rows.append(row)
         return pd.DataFrame(rows).set_index("scale")
 
+    def plot(self) -> Any:
+        """A matplotlib figure: where each prior puts the predictions."""
+        return draw_audit(self)
+
     def __str__(self) -> str:
         return f"{_table(self.scales)}\n\n{self.words}"
 
@@ -149,6 +155,8 @@ def audit(
     samples: int = 512,
     key: Array | None = None,
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
     **kwargs: Any,
 ) -> Audit:
     """Say what the present prior of every scale of a program means for its predictions.
@@ -161,6 +169,7 @@ def audit(
     - `observed`: sites to predict although the program has no data for them.
     - `rest`: values of other latent sites, which are then not drawn.
     - `draws`, `samples`: number of noise draws in each map, and of draws from the prior.
+    - `divergence`, `per`, `weights`: as in `with_complexity`.
     """
     key = jax.random.key(0) if key is None else key
     structure = ProgramStructure(model, args, kwargs)
@@ -170,16 +179,20 @@ def audit(
             "the program has no scale to audit: no positive latent site moves an observed one "
             f"(its latent sites are {structure.latent}); pass the data, or observed=[...]"
         )
+    options = {
+        "draws": draws,
+        "key": key,
+        "method": "sobol",
+        "divergence": divergence,
+        "per": per,
+        "weights": weights,
+    }
     values = dict(rest or {})
     drawn, predictive = _prior(structure, values, samples, key, observed)
     audited = []
     for name in names:
         for index in np.ndindex(structure.sites[name].shape):
-            audited.append(
-                _audit_scale(
-                    structure, name, index, values, drawn, observed, draws, key, divergence
-                )
-            )
+            audited.append(_audit_scale(structure, name, index, values, drawn, observed, options))
     return Audit(tuple(audited), predictive)
 
 
@@ -215,9 +228,7 @@ def _audit_scale(
     values: Mapping[str, Any],
     drawn: dict[str, Array],
     observed: Sequence[str],
-    draws: int,
-    key: Array,
-    divergence: Divergence,
+    options: dict[str, Any],
 ) -> ScaleAudit:
     sites = structure.around(name, observed)
     dtype = structure.sites[name].dtype
@@ -227,9 +238,8 @@ def _audit_scale(
         given = {**rest, **{n: v for n, v in values.items() if n in sites.rest}}
         others = None if not index else tau.at[index].set(0.0)
         complexity = program_map(
-            structure, sites, given, draws=draws, key=key, method="sobol",
-            divergence=divergence, index=index or None, others=others,
-        )  # fmt: skip
+            structure, sites, given, index=index or None, others=others, **options
+        )
         log_tau = jnp.log(tau[index] if index else tau)
         log_kappa, _ = complexity.log_value_and_elasticity(log_tau)
         supremum = complexity.log_supremum(log_tau)
@@ -259,7 +269,11 @@ def _audit_scale(
         moved=sites.moved,
         rest=sites.rest,
         predicted=sites.predicted,
-        draws={"tau": tau, "log_kappa": log_kappa},
+        draws={
+            "tau": tau,
+            "log_kappa": log_kappa,
+            **{n: np.asarray(v, np.float64) for n, v in responses.items()},
+        },
     )
 
 
@@ -275,7 +289,7 @@ def _prior_words(structure: ProgramStructure, name: str) -> str:
     parameters = [
         np.asarray(value)
         for value in fn.get_args().values()
-        if value is not None and not isinstance(value, jax.core.Tracer)
+        if value is not None and not isinstance(value, Tracer)
     ]
     if any(value.dtype.kind not in "fiub" or np.unique(value).size > 1 for value in parameters):
         return type(fn).__name__

@@ -1,6 +1,7 @@
 """The map from a scale of a NumPyro program to the divergence of its predictions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from predcp._divergences import Divergence, kl
+from predcp._divergences import Divergence, abstract_members, kl
 from predcp._maps import PredictiveComplexity
 from predcp._support.arrays import as_float, concrete
-from predcp.program._noise import collapsed, drawn, make_noise
+from predcp._support.compiled import compiled
+from predcp._support.reads import reads
+from predcp.program._noise import at_step, drawn, make_noise, mask_of, without_mask
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -42,9 +45,38 @@ class Program:
 
     def trace(self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any = None) -> Any:
         """Run the program with these arrays and values, other scales switched off."""
+        return self._run(arrays, values, draw)
+
+    def _run(
+        self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any, key: Any = None
+    ) -> Any:
         args, kwargs = self.structure.restore(arrays)
         zeros = {name: jnp.zeros(shape) for name, shape in self.off}
-        return run(self.model, args, kwargs, {**zeros, **values}, draw)
+        return run(self.model, args, kwargs, {**zeros, **values}, draw, key)
+
+    def prior_draws(
+        self, arrays: tuple[Any, ...], given: Mapping[str, Any], names: Sequence[str], keys: Array
+    ) -> dict[str, Array]:
+        """Draws of some latent sites from their own prior, one for each key."""
+        return _prior_draws(reads(self.model), self, tuple(names), arrays, dict(given), keys)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _prior_draws(
+    _: Any,
+    program: Program,
+    names: tuple[str, ...],
+    arrays: tuple[Any, ...],
+    given: dict[str, Any],
+    keys: Array,
+) -> dict[str, Array]:
+    """The first argument is what the program reads, so that a changed global compiles anew."""
+
+    def one(key: Array) -> dict[str, Array]:
+        trace = program._run(arrays, given, None, key)
+        return {name: trace[name]["value"] for name in names}
+
+    return jax.vmap(one)(keys)
 
 
 class ProgramComplexity(PredictiveComplexity):
@@ -75,11 +107,15 @@ class ProgramComplexity(PredictiveComplexity):
         self.rest = {name: jnp.asarray(value) for name, value in rest.items()}
         self.others = None if others is None else as_float(others)
         # The class has these as methods; the base class asks for functions.
-        super().__init__(
-            self.likelihood, self.parameters, self.reference, arrays, noise, divergence, **options
-        )
+        functions = self.likelihood, self.parameters, self.reference
+        try:
+            super().__init__(*functions, arrays, noise, divergence, **options)
+        except ValueError:
+            self._check_families(divergence)
+            raise
         for name in ("likelihood", "parameters", "reference"):
             del vars(self)[name]
+        self._check_limit()
 
     def _values(self, tau: Array, xi: PyTree) -> dict[str, Any]:
         scale = self.program.sites.scale
@@ -89,25 +125,20 @@ class ProgramComplexity(PredictiveComplexity):
 
     def parameters(self, tau: Array, xi: PyTree) -> PyTree:
         """The scale and the sites it moves, at one draw of the noise."""
-        return self._forward(tau, xi, drawn)
+        others = self.others is not None or bool(self.program.off)
+        return self._forward(tau, xi, singular=others)
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        names = self.program.sites.collapsing
-        zero = jnp.zeros((), self._dtype)
+        return self._forward(jnp.zeros((), self._dtype), xi, singular=True)
 
-        def draw(fn: Any, noise: Array, name: str) -> Array:
-            return collapsed(fn, noise) if name in names else drawn(fn, noise)
-
-        return self._forward(zero, xi, draw, named=True)
-
-    def _forward(self, tau: Array, xi: PyTree, draw: Any, named: bool = False) -> PyTree:
+    def _forward(self, tau: Array, xi: PyTree, singular: bool) -> PyTree:
         noise = xi["sites"]
 
-        def value(name: str, fn: Any) -> Any:
+        def value(name: str, fn: Any, step: Array | None) -> Any:
             if name not in noise:
                 return None
-            return draw(fn, noise[name], name) if named else draw(fn, noise[name])
+            return drawn(fn, at_step(noise[name], step), singular)
 
         values = self._values(tau, xi)
         trace = self.program.trace(self.x, values, value)
@@ -125,7 +156,7 @@ class ProgramComplexity(PredictiveComplexity):
             self.program.sites.scale: theta["scale"],
         }
         trace = self.program.trace(x, values)
-        return {name: trace[name]["fn"] for name in self.program.sites.predicted}
+        return {name: without_mask(trace[name]["fn"]) for name in self.program.sites.predicted}
 
     def coordinates_by_draw(self, log_tau: Float[Array, ""]) -> list[dict[str, Array]]:
         """Coordinates of the predictions at one scale, with a leading axis of draws."""
@@ -142,10 +173,29 @@ class ProgramComplexity(PredictiveComplexity):
         return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
 
     def check(self) -> None:
-        """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
-        if not all(concrete(leaf) for leaf in jax.tree.leaves((self.noise, self.rest, self.x))):
+        """Nothing yet: `_check_limit` needs the finished map."""
+
+    def _check_families(self, divergence: Any) -> None:
+        """Name the observed site for which there is no divergence."""
+        if not isinstance(divergence, Divergence):
             return
-        steps, moves = jax.jit(self._steps_and_moves)()
+        origin = jax.eval_shape(self._first_origin)
+        for name in self.program.sites.predicted:
+            try:
+                found = abstract_members(
+                    lambda theta, n=name: self.likelihood(theta, self.x)[n], origin
+                )
+                _ = [divergence.rule(member.family) for member in found]
+            except ValueError as error:
+                raise ValueError(f"observed site {name!r}: {error}") from error
+
+    def _check_limit(self) -> None:
+        """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
+        if not all(concrete(leaf) for leaf in jax.tree.leaves(self)):
+            return
+        # The numbers are known, also where the caller is being traced.
+        with jax.ensure_compile_time_eval():
+            steps, lost, moves = self._steps_and_moves()
         scale = self.program.sites.scale
         for name, distances in steps.items():
             far, near = np.asarray(distances)
@@ -160,11 +210,23 @@ class ProgramComplexity(PredictiveComplexity):
                     "away at 1e-5), so there is no reference model at scale 0; is the scale a "
                     "precision or a rate? then sample its inverse"
                 )
+        for name, gone in lost.items():
+            if gone:
+                raise ValueError(
+                    f"the predictions of {name!r} are not finite where {scale!r} is 0, so there is no "
+                    "reference model; is it the scale of the noise? A complexity prior is for "
+                    "effects that can vanish"
+                )
         if not np.any(np.asarray(moves) != 0.0):
             raise ValueError(f"the predictions are the same for every value of {scale!r}")
 
-    def _steps_and_moves(self) -> tuple[dict[str, Array], Array]:
-        """How far moved sites are from the reference at 1e-2 and 1e-5; how predictions move at 1."""
+    @compiled()
+    def _steps_and_moves(self) -> tuple[dict[str, Array], dict[str, Array], Array]:
+        """Where moved sites and predictions go as the scale does.
+
+        **Returns** how far moved sites are from the reference at 1e-2 and 1e-5; by observed site,
+        whether predictions are finite at 1 and not at 0; how far they move from 0 to 1.
+        """
 
         def theta(tau: float) -> PyTree:
             return jax.vmap(lambda xi: self.parameters(jnp.asarray(tau, self._dtype), xi))(
@@ -178,8 +240,13 @@ class ProgramComplexity(PredictiveComplexity):
             for name, start in origin.items()
         }
         moved = jax.vmap(self._coordinates)(theta(1.0))
-        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(self._reference()))
-        return steps, jnp.stack([jnp.max(jnp.abs(value - start)) for value, start in pairs])
+        reference = self._reference()
+        lost = {
+            name: _all_finite(here) & ~_all_finite(start)
+            for name, here, start in zip(sorted(self.program.sites.predicted), moved, reference)
+        }
+        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(reference))
+        return steps, lost, jnp.stack([jnp.max(jnp.abs(value - start)) for value, start in pairs])
 
     def simulate(self, tau: Float[Array, ""], key: Array) -> PyTree:
         """Data of the program at one scale, with fresh noise; the rest as given or drawn."""
@@ -210,6 +277,8 @@ def complexity_of(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
     **kwargs: Any,
@@ -230,6 +299,8 @@ def complexity_of(
     - `off`: names of other scales to switch off (set to 0).
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     - `index`, `others`: for a site with several scales, which entry moves and where the others are
         (0 when left out).
     """
@@ -256,6 +327,8 @@ def complexity_of(
         key=jax.random.key(0) if key is None else key,
         method=method,
         divergence=divergence,
+        per=per,
+        weights=weights,
         index=index,
         others=others,
     )
@@ -273,6 +346,8 @@ def program_map(
     key: Array,
     method: str,
     divergence: Divergence,
+    per: Any = "trial",
+    weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
 ) -> ProgramComplexity:
@@ -280,6 +355,10 @@ def program_map(
     shape = structure.sites[sites.scale].shape
     if index is not None and not isinstance(index, tuple):
         index = (index,)
+    if index is not None and not _is_entry(index, shape):
+        raise ValueError(
+            f"index must name an entry of site {sites.scale!r}, whose shape is {shape}, got {index}"
+        )
     if shape and index is None:
         if int(np.prod(shape)) != 1:
             raise ValueError(
@@ -303,30 +382,17 @@ def program_map(
         noise: dict[str, Any] = {"sites": make_noise(key, draws, shapes, method, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
-        noise["rest"] = _prior_draws(program, arrays, given, left, draws, key)
+        keys = jax.random.split(jax.random.fold_in(key, 1), draws)
+        noise["rest"] = program.prior_draws(arrays, given, left, keys)
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None
-    return ProgramComplexity(program, arrays, given, noise, divergence, others=others)
-
-
-def _prior_draws(
-    program: Program,
-    arrays: tuple[Any, ...],
-    given: Mapping[str, Any],
-    names: Sequence[str],
-    count: int,
-    key: Array,
-) -> dict[str, Array]:
-    """Draws of the rest from its own prior."""
-
-    def one(key: Array) -> dict[str, Array]:
-        args, kwargs = program.structure.restore(arrays)
-        zeros = {name: jnp.zeros(shape) for name, shape in program.off}
-        trace = run(program.model, args, kwargs, {**zeros, **given}, None, key)
-        return {name: trace[name]["value"] for name in names}
-
-    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.fold_in(key, 1), count))
+    mask = _mask(structure, sites)
+    if mask is not None:
+        weights = mask if weights is None else mask * weights
+    return ProgramComplexity(
+        program, arrays, given, noise, divergence, others=others, per=per, weights=weights
+    )
 
 
 def require_increasing(complexity: ProgramComplexity) -> None:
@@ -334,10 +400,14 @@ def require_increasing(complexity: ProgramComplexity) -> None:
     if not all(concrete(leaf) for leaf in jax.tree.leaves(complexity)):
         return
     grid = jnp.asarray(_GRID, complexity._dtype)
-    log_kappa = np.asarray(complexity.log_value_and_elasticity(grid)[0])
+    with jax.ensure_compile_time_eval():
+        log_kappa = np.array(complexity.log_value_and_elasticity(grid)[0])
     scale = complexity.program.sites.scale
-    if not np.all(np.isfinite(log_kappa)):
-        at = float(np.exp(_GRID[~np.isfinite(log_kappa)][0]))
+    wrong = np.isnan(log_kappa) | (log_kappa == np.inf)
+    # Zero is wrong at the smallest scale; after it, the map has fallen.
+    wrong[0] |= log_kappa[0] == -np.inf
+    if np.any(wrong):
+        at = float(np.exp(_GRID[wrong][0]))
         raise ValueError(
             f"the divergence of the predictions is not a finite positive number at {scale} = {at:.3g}"
         )
@@ -350,6 +420,33 @@ def require_increasing(complexity: ProgramComplexity) -> None:
             f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the "
             "site a precision, or a parameter that does more than scale an effect?"
         )
+
+
+def _is_entry(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return len(index) == len(shape) and all(-n <= i < n for i, n in zip(index, shape))
+
+
+def _mask(structure: ProgramStructure, sites: ScaleStructure) -> Array | None:
+    """Weights of the rows: a masked row is no prediction."""
+    masked = [name for name in sites.predicted if structure.sites[name].masked]
+    if not masked:
+        return None
+    if len(sites.predicted) > 1:
+        raise ValueError(
+            f"observed site {masked[0]!r} has a mask, and there are other observed sites "
+            f"{[name for name in sites.predicted if name != masked[0]]}: leave the masked rows out of "
+            "the data instead"
+        )
+    args, kwargs = structure.arguments.restore()
+    # A mask is made of data, so any values of the latent sites do.
+    sites_of = {name: structure.sites[name] for name in structure.latent}
+    values = {name: jnp.ones(site.shape, site.dtype) for name, site in sites_of.items()}
+    fn = run(structure.model, args, kwargs, values)[masked[0]]["fn"]
+    return jnp.broadcast_to(mask_of(fn), fn.batch_shape).astype(float)
+
+
+def _all_finite(coordinates: dict[str, Array]) -> Array:
+    return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in coordinates.values()]).all()
 
 
 def _is_float(leaf: Any) -> bool:

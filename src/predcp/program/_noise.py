@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 from jax.scipy.special import ndtr
 from jaxtyping import Array
 from numpyro.distributions.distribution import ExpandedDistribution, Independent
+from numpyro.distributions.transforms import ExpTransform
 
 from predcp._numerics.normal_noise import normal_noise
 
@@ -23,19 +24,53 @@ def unwrapped(distribution: Any) -> Any:
     return distribution
 
 
+def is_masked(distribution: Any) -> bool:
+    """Whether there is a mask in the distribution."""
+    return mask_of(distribution) is not None
+
+
+def mask_of(distribution: Any) -> Any:
+    """The mask of a distribution that has one, None if it has none."""
+    found = None
+    while isinstance(distribution, _WRAPPERS):
+        if isinstance(distribution, dist.MaskedDistribution):
+            mask = distribution._mask
+            found = mask if found is None else found & mask
+        distribution = distribution.base_dist
+    return found
+
+
+def without_mask(distribution: Any) -> Any:
+    """The distribution that a mask was put on."""
+    while isinstance(distribution, dist.MaskedDistribution):
+        distribution = distribution.base_dist
+    return distribution
+
+
 def _has_quantiles(distribution: Any) -> bool:
     """Whether one number of noise gives one value by the quantile function."""
     if distribution.event_shape or type(distribution).icdf is dist.Distribution.icdf:
         return False
-    if isinstance(distribution, dist.TransformedDistribution):
-        return _has_quantiles(unwrapped(distribution.base_dist))
+    try:
+        jax.eval_shape(distribution.icdf, jax.ShapeDtypeStruct((), float))
+    except (NotImplementedError, ImportError):
+        # Some quantiles of NumPyro need a library that is not a dependency of it.
+        return False
     return True
+
+
+def _is_transformed(distribution: Any) -> bool:
+    """Whether draws are those of a base distribution, each transformed to one of the same shape."""
+    if not isinstance(distribution, dist.TransformedDistribution):
+        return False
+    base = distribution.base_dist
+    return noise_shape(base) == tuple(distribution.shape())
 
 
 def noise_shape(distribution: Any) -> tuple[int, ...] | None:
     """Shape of the standard normal noise of one draw; None where a random key is needed."""
     inner = unwrapped(distribution)
-    if isinstance(inner, _TRIANGULAR) or _has_quantiles(inner):
+    if isinstance(inner, _TRIANGULAR) or _is_transformed(inner) or _has_quantiles(inner):
         return tuple(distribution.shape())
     return None
 
@@ -50,25 +85,48 @@ def can_be_drawn(distribution: Any) -> bool:
         return False
 
 
-def drawn(distribution: Any, noise: Array) -> Array:
-    """The draw that belongs to this noise: a quantile, or a location plus a factor times noise."""
+def drawn(distribution: Any, noise: Array, singular: bool = False) -> Array:
+    """The draw that belongs to this noise: a quantile, or a location plus a factor times noise.
+
+    **Arguments**: `singular`, whether some variances of a covariance matrix may be zero.
+    """
     inner = unwrapped(distribution)
     if isinstance(inner, dist.Normal):
-        return inner.loc + inner.scale * noise
+        return jnp.asarray(inner.loc) + jnp.asarray(inner.scale) * noise
     if isinstance(inner, _TRIANGULAR):
-        return inner.loc + jnp.squeeze(inner.scale_tril @ noise[..., None], -1)
+        factor = _singular_factor(inner) if singular else jnp.asarray(inner.scale_tril)
+        return jnp.asarray(inner.loc) + jnp.squeeze(factor @ noise[..., None], -1)
+    if _is_transformed(inner):
+        value = drawn(inner.base_dist, noise, singular)
+        for transform in inner.transforms:
+            value = transform(value)
+            if isinstance(transform, ExpTransform):
+                # Saturated predictions stay finite.
+                value = jnp.minimum(value, jnp.sqrt(jnp.finfo(value.dtype).max))
+        return value
     if _has_quantiles(inner):
         return inner.icdf(ndtr(noise))
     return distribution.rsample(jax.random.wrap_key_data(noise))
 
 
-def collapsed(distribution: Any, noise: Array) -> Array:
-    """The draw where the spread of the distribution is zero."""
-    inner = unwrapped(distribution)
-    if isinstance(inner, _TRIANGULAR):
-        # The factor of a zero covariance is not a number; its product with noise is zero.
-        return jnp.broadcast_to(inner.loc, jnp.shape(noise))
-    return drawn(distribution, noise)
+def _singular_factor(distribution: Any) -> Array:
+    """Triangular factor of a covariance in which some variances are zero."""
+    covariance = vars(distribution).get("covariance_matrix")
+    if covariance is None:
+        return distribution.scale_tril
+    # Rows of zeros become rows of the identity for the factorisation, and zeros after it.
+    still = jnp.diagonal(covariance, axis1=-2, axis2=-1)[..., None] == 0.0
+    unit = jnp.where(still, jnp.eye(covariance.shape[-1], dtype=covariance.dtype), 0.0)
+    return jnp.where(still, 0.0, jnp.linalg.cholesky(covariance + unit))
+
+
+def at_step(noise: Array, step: Array | None) -> Array:
+    """The noise of one step of a scan."""
+    if step is None:
+        return noise
+    if jnp.issubdtype(noise.dtype, jnp.floating):
+        return noise[step]
+    return jax.random.key_data(jax.random.fold_in(jax.random.wrap_key_data(noise), step))
 
 
 def make_noise(

@@ -8,10 +8,11 @@ of Larsen and Merlo (2005).
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from predcp.program._complexity import ProgramComplexity
@@ -21,13 +22,22 @@ _MEDIAN_DIFFERENCE = math.sqrt(2.0) * 0.6744897501960817
 
 
 class Response(NamedTuple):
-    """A size of an effect: its name, and maps to and from the displacement `r`."""
+    """A size of an effect: its name, maps to and from the displacement `r`, and its values."""
 
     name: str
     words: str
     from_displacement: Callable[[Array], Array]
-    to_displacement: Callable[[float], float]
+    to_displacement: Callable[[Any], Any]
     coordinate: str
+    ends: tuple[float, float]
+    wanted: str
+
+    def displacement_of(self, size: float) -> float:
+        """The displacement `r` of a stated size, which must be one that an effect can have."""
+        low, high = self.ends
+        return float(
+            self.to_displacement(_require(self.name, size, low < size < high, self.wanted))
+        )
 
 
 def _log_odds(probability: float) -> float:
@@ -40,34 +50,38 @@ def _require(name: str, value: float, holds: bool, wanted: str) -> float:
     return value
 
 
+def _ratio(name: str, words: str, coordinate: str) -> Response:
+    return Response(
+        name,
+        words,
+        lambda r: jnp.exp(_MEDIAN_DIFFERENCE * r),
+        lambda u: np.log(u) / _MEDIAN_DIFFERENCE,
+        coordinate,
+        (1.0, math.inf),
+        "above 1",
+    )
+
+
 RESPONSES = {
-    "rate_ratio": Response(
-        "rate_ratio",
-        "median ratio of the rates of two groups",
-        lambda r: jnp.exp(_MEDIAN_DIFFERENCE * r),
-        lambda u: math.log(_require("rate_ratio", u, u > 1.0, "above 1")) / _MEDIAN_DIFFERENCE,
-        "log_rate",
-    ),
-    "odds_ratio": Response(
-        "odds_ratio",
-        "median odds ratio of two groups",
-        lambda r: jnp.exp(_MEDIAN_DIFFERENCE * r),
-        lambda u: math.log(_require("odds_ratio", u, u > 1.0, "above 1")) / _MEDIAN_DIFFERENCE,
-        "logits",
-    ),
+    "rate_ratio": _ratio("rate_ratio", "median ratio of the rates of two groups", "log_rate"),
+    "odds_ratio": _ratio("odds_ratio", "median odds ratio of two groups", "logits"),
     "noise_ratio": Response(
         "noise_ratio",
         "standard deviation of the effect in units of the noise",
         lambda r: r,
-        lambda u: _require("noise_ratio", u, u > 0.0, "positive"),
+        lambda u: u,
         "loc",
+        (0.0, math.inf),
+        "positive",
     ),
     "r_squared": Response(
         "r_squared",
         "share of the variance explained",
         lambda r: r**2 / (1.0 + r**2),
-        lambda u: math.sqrt(_require("r_squared", u, 0.0 < u < 1.0, "between 0 and 1") / (1.0 - u)),
+        lambda u: np.sqrt(u / (1.0 - u)),
         "loc",
+        (0.0, 1.0),
+        "between 0 and 1",
     ),
 }
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+from jax.core import Tracer
 from jaxtyping import Array
 from numpyro import handlers
 from numpyro.primitives import Messenger
@@ -57,7 +58,7 @@ _TRACED = _Traced()
 
 
 def _identity(leaf: Any) -> Any:
-    if isinstance(leaf, np.ndarray | jax.Array) and not isinstance(leaf, jax.core.Tracer):
+    if isinstance(leaf, np.ndarray | jax.Array) and not isinstance(leaf, Tracer):
         values = np.asarray(leaf)
         return values.shape, values.dtype.str, values.tobytes()
     try:
@@ -72,19 +73,28 @@ def split_arguments(
 ) -> Arguments:
     """Take the arrays for which `traced` holds out of the arguments."""
     leaves, tree = jax.tree.flatten((args, kwargs))
-    arrays = tuple(leaf for leaf in leaves if traced(leaf))
+    # A program may index them by a traced array, which NumPy's do not allow. They stay known
+    # numbers where the caller is being traced.
+    with jax.ensure_compile_time_eval():
+        arrays = tuple(
+            jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
+            for leaf in leaves
+            if traced(leaf)
+        )
     fixed = tuple(_TRACED if traced(leaf) else leaf for leaf in leaves)
     return Arguments(arrays, Structure(tree, fixed))
 
 
 def is_traced(leaf: Any) -> bool:
     """Whether a leaf is under a transformation of the caller."""
-    return isinstance(leaf, jax.core.Tracer)
+    return isinstance(leaf, Tracer)
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf is an array."""
-    return isinstance(leaf, jax.Array | np.ndarray)
+    """Whether a leaf is an array of numbers."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind in "biufc"
+    return isinstance(leaf, jax.Array)
 
 
 def is_float_array(leaf: Any) -> bool:
@@ -92,21 +102,23 @@ def is_float_array(leaf: Any) -> bool:
     return is_traced(leaf) or (is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
-class Values(Messenger):
-    """Give sites their values: a mapping, or for latent sites a function of name and distribution."""
+# From the name of a site, its distribution and, inside a scan, the step, to a value or None.
+Draw = Callable[[str, Any, Any], Any]
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        values: Mapping[str, Any],
-        draw: Callable[[str, Any], Any] | None = None,
-    ):
+
+class Values(Messenger):
+    """Give sites their values: from a mapping, or for latent sites from a function."""
+
+    def __init__(self, fn: Callable[..., Any], values: Mapping[str, Any], draw: Draw | None = None):
         self.values, self.draw = values, draw
         super().__init__(fn)
 
     def process_message(self, msg: dict[str, Any]) -> None:
         if msg["type"] == "control_flow":
-            msg["kwargs"]["substitute_stack"].append(("substitute", dict(self.values)))
+            stack = msg["kwargs"]["substitute_stack"]
+            stack.append(("substitute", dict(self.values)))
+            if self.draw is not None:
+                stack.append(("substitute", self._draw_step))
             return
         if msg["type"] not in ("sample", "plate") or msg.get("_control_flow_done", False):
             return
@@ -114,7 +126,13 @@ class Values(Messenger):
         if name in self.values:
             msg["value"] = self.values[name]
         elif msg["type"] == "sample" and msg["value"] is None and self.draw is not None:
-            msg["value"] = self.draw(name, msg["fn"])
+            msg["value"] = self.draw(name, msg["fn"], None)
+
+    def _draw_step(self, msg: dict[str, Any]) -> Any:
+        """The value of a site at one step of a scan."""
+        if msg["value"] is not None or self.draw is None:
+            return None
+        return self.draw(msg["name"], msg["fn"], msg["infer"].get("_scan_current_index"))
 
 
 def run(
@@ -122,7 +140,7 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     values: Mapping[str, Any],
-    draw: Callable[[str, Any], Any] | None = None,
+    draw: Draw | None = None,
     key: Array | None = None,
 ) -> Trace:
     """The trace of the program with these values; no handler outside of it sees the run.

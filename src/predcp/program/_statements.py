@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from scipy.optimize import brentq
 
 from predcp._divergence_priors import DivergencePrior, Gamma, as_divergence_prior
 from predcp._support.check import require_positive, require_probability
@@ -98,7 +100,7 @@ def tail(
     else:
         require_positive(quantity, upper)
         if quantity in RESPONSES:
-            RESPONSES[quantity].to_displacement(upper)
+            RESPONSES[quantity].displacement_of(upper)
     return Tail(quantity, upper, float(probability), family, options)
 
 
@@ -134,23 +136,15 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
             f"{statement.quantity} = {statement.upper} is never reached: predictions move by "
             f"{bound:.4g} nats at most"
         )
-    start = statement.family.from_tail(
-        upper=1.0, probability=statement.probability, **statement.options
-    )
+    start = _start(statement)
 
-    @jax.jit
-    def exceeded(log_factor: Any) -> Any:
-        pi = start.stretched(log_factor)
-        below = pi.log_cdf_log(jnp.asarray(log_kappa)) - pi.log_cdf_log(jnp.asarray(log_supremum))
-        above = pi.log_survival_log(jnp.asarray(log_kappa))
-        bounded = jnp.isfinite(jnp.asarray(log_supremum))
-        tail = jnp.where(bounded, -jnp.expm1(jnp.minimum(below, 0.0)), jnp.exp(above))
-        return jnp.mean(jnp.where(jnp.asarray(reachable), tail, 0.0))
+    def exceeded(log_factor: float) -> float:
+        return float(_mean_tail(start, log_factor, log_kappa, log_supremum))
 
-    # The tail grows with the factor: widen a bracket around the typical divergence, then halve it.
+    # The tail grows with the factor: widen a bracket around the typical divergence, then search in it.
     centre = float(np.median(log_kappa[reachable]))
     width = 1.0
-    while float(exceeded(centre + width)) < statement.probability:
+    while exceeded(centre + width) < statement.probability:
         width *= 2.0
         if width > 1e6:
             raise ValueError(
@@ -158,16 +152,40 @@ def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray)
                 "reach it"
             )
     low, high = centre - 1.0, centre + width
-    while float(exceeded(low)) > statement.probability:
+    while exceeded(low) > statement.probability:
         low -= 2.0 * (high - low)
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (
-            (low, middle) if float(exceeded(middle)) > statement.probability else (middle, high)
-        )
-    return start.stretched(0.5 * (low + high))
+    found = brentq(lambda at: exceeded(at) - statement.probability, low, high, xtol=1e-13)
+    return start.stretched(jnp.asarray(found))
+
+
+def _start(statement: Tail) -> DivergencePrior:
+    """The member of the family with the stated tail beyond 1, to be stretched."""
+    options = tuple(sorted(statement.options.items()))
+    try:
+        hash(options)
+    except TypeError:  # Arrays among them: nothing to look up a compiled program by.
+        return _from_tail.__wrapped__(statement.family, options)(statement.probability)
+    return _from_tail(statement.family, options)(statement.probability)
+
+
+@lru_cache(maxsize=64)
+def _from_tail(family: Any, options: tuple[tuple[str, Any], ...]) -> Callable[[float], Any]:
+    """`from_tail` as a compiled function of the probability, kept because a page calls it often."""
+    return jax.jit(lambda p: family.from_tail(upper=1.0, probability=p, **dict(options)))
+
+
+@jax.jit
+def _mean_tail(
+    start: DivergencePrior, log_factor: Any, log_kappa: Array, log_supremum: Array
+) -> Array:
+    """Mean over the draws of P(kappa > exp(log_kappa)), for `start` stretched and then truncated."""
+    pi = start.stretched(log_factor)
+    below = pi.log_cdf_log(log_kappa) - pi.log_cdf_log(log_supremum)
+    bounded = jnp.isfinite(log_supremum)
+    tail = jnp.where(
+        bounded, -jnp.expm1(jnp.minimum(below, 0.0)), jnp.exp(pi.log_survival_log(log_kappa))
+    )
+    return jnp.mean(jnp.where(log_kappa < log_supremum, tail, 0.0))
 
 
 def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple[Array, Array]:
@@ -181,7 +199,7 @@ def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple
         log_tau = log_scale_at(single, log_odds_change(*upper), "logits")
     else:
         response = RESPONSES[quantity]
-        log_tau = log_scale_at(single, response.to_displacement(upper), response.coordinate)
+        log_tau = log_scale_at(single, response.displacement_of(upper), response.coordinate)
     return single.log_value_and_elasticity(log_tau)[0], supremum
 
 
@@ -193,10 +211,14 @@ def _require_response(single: ProgramComplexity, quantity: str) -> None:
         return
     found = kinds_of(single)
     if wanted not in found:
-        fitting = [name for name, r in RESPONSES.items() if r.coordinate in found]
-        if "logits" in found:
-            fitting.append("probability_change")
         raise ValueError(
             f"{quantity} does not fit these predictions, whose parameters are {sorted(found)}; "
-            f"say it by {', '.join([*fitting, 'scale', 'divergence'])}"
+            f"say it by {', '.join(fitting(found))}"
         )
+
+
+def fitting(coordinates: set[str]) -> list[str]:
+    """The quantities in which predictions with these coordinates can be spoken of."""
+    found = [name for name, response in RESPONSES.items() if response.coordinate in coordinates]
+    change = ["probability_change"] if "logits" in coordinates else []
+    return [*found, *change, "scale", "divergence"]

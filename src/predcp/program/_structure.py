@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from predcp._numerics.dependence import dependencies
-from predcp.program._noise import can_be_drawn, noise_shape, unwrapped
+from predcp.program._noise import can_be_drawn, is_masked, noise_shape, unwrapped
 from predcp.program._run import Arguments, is_array, is_float_array, is_traced, run, split_arguments
 
 _CANNOT_TRACE = (
@@ -34,6 +34,7 @@ class Site(NamedTuple):
     real: bool
     discrete: bool
     factor: bool
+    masked: bool
     noise: tuple[int, ...] | None  # shape of its noise; None if it needs a random key
     drawable: bool
 
@@ -41,18 +42,18 @@ class Site(NamedTuple):
 class ScaleStructure(NamedTuple):
     """The sites around one scale.
 
-    - `moved`: latent sites that depend on the scale, and the noise of a non-centred effect: real
-        latent sites that predictions ignore at scale 0.
-    - `rest`: the other latent sites.
+    - `moved`: latent sites through which the scale reaches predictions, and the noise of a
+        non-centred effect: real latent sites that predictions ignore at scale 0.
+    - `rest`: latent sites that do not depend on the scale.
     - `predicted`: observed sites that depend on the scale.
-    - `collapsing`: moved sites that have no spread at scale 0.
+    - `idle`: latent sites that depend on the scale and that no prediction uses.
     """
 
     scale: str
     moved: tuple[str, ...]
     rest: tuple[str, ...]
     predicted: tuple[str, ...]
-    collapsing: tuple[str, ...]
+    idle: tuple[str, ...] = ()
 
 
 class ProgramStructure:
@@ -132,11 +133,11 @@ class ProgramStructure:
         affected = {scale, *moved}
         reached = [name for name in predicted if direct[name] & affected]
         factors = [s.name for s in self.sites.values() if s.factor]
-        self._refuse(scale, moved, reached, [f for f in factors if direct[f] & affected])
+        used = self._upstream(reached, moved, direct)
+        self._refuse(scale, used, reached, [f for f in factors if direct[f] & affected])
         rest = tuple(name for name in latent if name != scale and name not in moved)
-        return ScaleStructure(
-            scale, tuple(moved), rest, tuple(reached), tuple(self._collapsing(scale, moved, off))
-        )
+        idle = tuple(name for name in moved if name not in used)
+        return ScaleStructure(scale, tuple(used), rest, tuple(reached), idle)
 
     def downstream(self, names: Sequence[str], observed: Sequence[str] = ()) -> set[str]:
         """Latent sites that depend on any of these, through any chain."""
@@ -153,6 +154,16 @@ class ProgramStructure:
                 reached.add(name)
         return reached - start
 
+    def _upstream(
+        self, ends: Sequence[str], among: Sequence[str], direct: dict[str, frozenset[str]]
+    ) -> list[str]:
+        """Those of some sites that any of the ends depends on, through any chain."""
+        used = frozenset().union(*(direct[name] for name in ends))
+        for name in reversed(among):
+            if name in used:
+                used |= direct[name]
+        return [name for name in among if name in used]
+
     def _is_noise(
         self,
         name: str,
@@ -163,26 +174,6 @@ class ProgramStructure:
         """Whether predictions use the site only through the scale."""
         used = any(name in direct[user] for user in users)
         return used and not any(name in labels for labels in at_zero.values())
-
-    def _collapsing(self, scale: str, moved: Sequence[str], off: Sequence[str]) -> list[str]:
-        """Moved multivariate sites whose covariance is zero at scale 0."""
-        inputs = {
-            name: jax.ShapeDtypeStruct(self.sites[name].shape, self.sites[name].dtype)
-            for name in self.latent
-        }
-
-        def factors(**values: Any) -> dict[str, Any]:
-            args, kwargs = self.arguments.restore()
-            trace = run(self.model, args, kwargs, values)
-            inner = {name: unwrapped(trace[name]["fn"]) for name in moved}
-            return {
-                name: fn.scale_tril
-                for name, fn in inner.items()
-                if isinstance(fn, dist.MultivariateNormal)
-            }
-
-        origins = dependencies(factors, inputs, (scale, *off))
-        return [name for name, origin in origins.items() if origin.zero]
 
     def _refuse(
         self, scale: str, moved: Sequence[str], predicted: Sequence[str], factors: Sequence[str]
@@ -210,11 +201,17 @@ class ProgramStructure:
                     f"latent site {name!r} is discrete and depends on {scale!r}: draws of it are not a "
                     "smooth function of the scale; sum it out of the program, or observe it"
                 )
+            if self.sites[name].masked:
+                raise ValueError(
+                    f"latent site {name!r} depends on {scale!r} and has a mask: where it is masked, it "
+                    "is not drawn from its distribution; mask the observed site instead, or leave "
+                    "the masked entries out of the data"
+                )
             if not self.sites[name].drawable:
                 raise ValueError(
                     f"latent site {name!r} ({self.sites[name].family}) depends on {scale!r} and cannot be "
                     "drawn as a smooth function of noise: it has neither quantiles nor a "
-                    "reparameterised sampler"
+                    "reparameterised sampler; write it as a function of sites that have one"
                 )
 
     def scales(self, observed: Sequence[str] = ()) -> list[str]:
@@ -258,7 +255,8 @@ def _traceable(
         return arguments
     raise ValueError(
         "the structure of the program depends on values of its latent sites, so it cannot be "
-        f"traced: {str(failure).splitlines()[0]}"
+        f"traced: {str(failure).splitlines()[0]} Write the choice with jnp.where, or pass what "
+        "decides as a Python number"
     ) from failure
 
 
@@ -298,6 +296,7 @@ def _site(name: str, message: dict[str, Any]) -> Site:
         real=base in (constraints.real, constraints.real_vector),
         discrete=bool(getattr(base, "is_discrete", False)),
         factor=factor,
+        masked=is_masked(fn),
         noise=None if factor else noise_shape(fn),
         drawable=not factor and can_be_drawn(fn),
     )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 from jaxtyping import Array
 from numpyro import handlers
@@ -35,6 +36,8 @@ def with_complexity(
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
 ) -> Callable[..., Any]:
     """The same program, with complexity priors in place of the priors of some scales.
 
@@ -54,6 +57,8 @@ def with_complexity(
     - `observed`: sites to predict although the program has no data for them.
     - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
+    - `per`, `weights`: the unit of the average over points and their weights, as in
+        `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
     """
     if not callable(model):
         raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
@@ -68,6 +73,8 @@ def with_complexity(
         "key": jax.random.key(0) if key is None else key,
         "method": method,
         "divergence": divergence,
+        "per": per,
+        "weights": weights,
     }
     swap = _Swap(model, dict(priors), rest, tuple(observed), options)
 
@@ -84,7 +91,7 @@ class _Scale(NamedTuple):
     sites: ScaleStructure
     given: tuple[str, ...]
     off: tuple[str, ...]
-    pi: DivergencePrior
+    pis: dict[tuple[int, ...], DivergencePrior]  # by entry of the site; one entry () for one scale
 
 
 class _Swap:
@@ -100,12 +107,16 @@ class _Swap:
     ):
         self.model, self.priors, self.rest = model, priors, rest
         self.observed, self.options = observed, options
-        self._solved: dict[Any, dict[str, DivergencePrior]] = {}
+        self._solved: dict[Any, dict[str, Any]] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
         scales = self._scales(structure)
-        later = {name for scale in scales for name in (scale.sites.scale, *scale.sites.moved)}
+        later = {
+            name
+            for scale in scales
+            for name in (scale.sites.scale, *scale.sites.moved, *scale.sites.idle)
+        }
         known: dict[str, Any] = {}
         first = [
             name for name in structure.latent if name not in later and name not in self.observed
@@ -158,27 +169,45 @@ class _Swap:
         pis = self._pis(structure, plan)
         return [_Scale(sites, given, others, pis[name]) for name, sites, given, others in plan]
 
-    def _pis(self, structure: ProgramStructure, plan: list[Any]) -> dict[str, DivergencePrior]:
+    def _pis(self, structure: ProgramStructure, plan: list[Any]) -> dict[str, Any]:
+        """By scale and entry, the pi that was given or that a statement asks for."""
+        entries = {name: list(np.ndindex(structure.sites[name].shape)) for name in self.priors}
         if not any(isinstance(prior, Tail) for prior in self.priors.values()):
-            return {name: pi_of(prior, _no_map, {}) for name, prior in self.priors.items()}
+            return {
+                name: dict.fromkeys(entries[name], pi_of(prior, _no_map, {}))
+                for name, prior in self.priors.items()
+            }
         arrays, shape = structure.arguments
         if not all(concrete(leaf) for leaf in jax.tree.leaves(arrays)):
             raise ValueError(
                 "a statement in your own units needs the data themselves, and they are being "
                 "traced; call the program once outside of jit, or state pi with predcp.pi_for"
             )
-        key = (shape, tuple(id(array) for array in arrays))
+        key = (shape, tuple(np.asarray(array).tobytes() for array in arrays))
         if key not in self._solved:
             with jax.ensure_compile_time_eval():
                 self._solved[key] = {
-                    name: pi_of(
-                        self.priors[name],
-                        lambda values, s=sites, o=others: self._map(structure, s, values, o),
-                        rest_draws(structure, given, others, self.options["key"]),
-                    )
+                    name: {
+                        index: self._solve(structure, sites, given, others, index)
+                        for index in entries[name]
+                    }
                     for name, sites, given, others in plan
                 }
         return self._solved[key]
+
+    def _solve(
+        self,
+        structure: ProgramStructure,
+        sites: ScaleStructure,
+        given: Sequence[str],
+        off: Sequence[str],
+        index: tuple[int, ...],
+    ) -> DivergencePrior:
+        def build(values: Mapping[str, Any]) -> ProgramComplexity:
+            return self._map(structure, sites, values, off, index)
+
+        rest = rest_draws(structure, given, off, self.options["key"])
+        return pi_of(self.priors[sites.scale], build, rest)
 
     def _map(
         self,
@@ -186,24 +215,43 @@ class _Swap:
         sites: ScaleStructure,
         values: Mapping[str, Any],
         off: Sequence[str],
+        index: tuple[int, ...] = (),
+        others: Any = None,
     ) -> ProgramComplexity:
         given = dict(values)
         if isinstance(self.rest, Mapping):
             given |= {name: value for name, value in self.rest.items() if name in sites.rest}
-        return program_map(structure, sites, given, off=off, **self.options)
+        return program_map(
+            structure, sites, given, off=off, index=index or None, others=others, **self.options
+        )
 
     def _sample(
         self, structure: ProgramStructure, scale: _Scale, known: Mapping[str, Any]
     ) -> Array:
         values = {name: known[name] for name in scale.given}
-        complexity = self._map(structure, scale.sites, values, scale.off)
-        require_increasing(complexity)
-        prior = ComplexityPrior(scale.pi, complexity)
         name = scale.sites.scale
-        if not isinstance(scale.pi, LogCauchy | GivenPrior):
-            return jnp.asarray(numpyro.sample(name, prior))
-        log_tau = numpyro.sample(f"log_{name}", prior.log_scale())
-        return numpyro.deterministic(name, jnp.exp(jnp.asarray(log_tau)))
+        shape = structure.sites[name].shape
+        if not shape:
+            complexity = self._map(structure, scale.sites, values, scale.off)
+            return _sample_scale(name, name, ComplexityPrior(scale.pis[()], complexity))
+        # Entries in order: each given those before it, those after it switched off.
+        scales = jnp.zeros(shape, structure.sites[name].dtype)
+        for index, pi in scale.pis.items():
+            complexity = self._map(structure, scale.sites, values, scale.off, index, scales)
+            label = f"{name}_{'_'.join(map(str, index))}"
+            tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
+            scales = scales.at[index].set(tau)
+        return jnp.asarray(numpyro.deterministic(name, scales))
+
+
+def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
+    """Sample one scale, a heavy-tailed one by its logarithm."""
+    if isinstance(prior.complexity, ProgramComplexity):
+        require_increasing(prior.complexity)
+    if not isinstance(prior.pi, LogCauchy | GivenPrior):
+        return jnp.asarray(numpyro.sample(label, prior))
+    tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))
+    return jnp.asarray(numpyro.deterministic(name, tau)) if label == name else tau
 
 
 def _no_map(values: Any) -> ProgramComplexity:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from predcp.resnet._prior_functions import plot_prior_functions, prior_functions
     from predcp.resnet._regressor import ResNetRegressor
     from predcp.resnet._report import LayerReport
-    from predcp.resnet._store_tables import depth_picture, depth_table, layer_table
     from predcp.resnet._training import Data
 
 __all__ = [
@@ -52,9 +51,6 @@ __all__ = [
     "Weights",
     "as_layer_prior",
     "as_preset",
-    "depth_picture",
-    "depth_table",
-    "layer_table",
     "network_program",
     "plot_prior_functions",
     "prior_functions",
@@ -68,9 +64,6 @@ _LATE = {
     "NutsDraws": "_nuts",
     "ResNetClassifier": "_classifier",
     "ResNetRegressor": "_regressor",
-    "depth_picture": "_store_tables",
-    "depth_table": "_store_tables",
-    "layer_table": "_store_tables",
     "network_program": "_nuts",
     "plot_prior_functions": "_prior_functions",
     "prior_functions": "_prior_functions",

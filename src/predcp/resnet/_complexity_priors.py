@@ -10,7 +10,12 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array
 
-from predcp._divergence_priors import DivergencePrior, LogCauchy, as_divergence_prior
+from predcp._divergence_priors import (
+    DivergencePrior,
+    LogCauchy,
+    as_divergence_prior,
+    prior_from_config,
+)
 from predcp._maps import Complexity, DepthComplexity
 from predcp._prior import ComplexityPrior
 from predcp.resnet._branch import BranchMoments, branch_moments
@@ -134,6 +139,14 @@ PRESETS: dict[str, Callable[[], LayerScalePrior]] = {
     "horseshoe": HorseshoeLayers,
     "fixed": FixedLayers,
 }
+_KINDS: tuple[type[LayerScalePrior], ...] = (
+    PredCPLayers,
+    ECPLayers,
+    InverseGammaLayers,
+    HalfCauchyLayers,
+    HorseshoeLayers,
+    FixedLayers,
+)
 _FIXED = "fixed-"
 
 
@@ -141,6 +154,11 @@ _FIXED = "fixed-"
 def _preset(name: str) -> LayerScalePrior:
     """One object per name, because a program is compiled for each object; not made on import."""
     return PRESETS[name]()
+
+
+def layer_prior_from_config(config: Any) -> Any:
+    """The inverse of `prior_to_config` for a `scale_prior`: a name, a prior on a divergence, or ours."""
+    return prior_from_config(config, {kind.__name__: kind for kind in _KINDS})
 
 
 def as_layer_prior(prior: Any) -> LayerScalePrior:

@@ -1,7 +1,8 @@
-"""What the regressor and the classifier share: validation, fitting, prediction, saving."""
+"""Base of the regressor and the classifier: validation, fitting, prediction, saving."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -13,10 +14,11 @@ from jaxtyping import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from predcp._support.progress import shown as progress_bar
+from predcp._divergence_priors import prior_to_config
+from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import Standardiser
-from predcp.resnet._complexity_priors import as_layer_prior
+from predcp.resnet._complexity_priors import as_layer_prior, layer_prior_from_config
 from predcp.resnet._fit import Fitted, Stopping, fit
 from predcp.resnet._layers import LayerFigures, layer_program
 from predcp.resnet._network import Network
@@ -78,7 +80,7 @@ class ResNet(BaseEstimator):
         raise NotImplementedError
 
     def _outputs(self) -> int:
-        """How many numbers the network puts out."""
+        """Number of outputs of the network."""
         raise NotImplementedError
 
     @property
@@ -157,7 +159,7 @@ class ResNet(BaseEstimator):
     def _set_aside(
         self, x: np.ndarray, y: np.ndarray, seed: int
     ) -> tuple[np.ndarray, Stopping | None]:
-        """Rows to train on, and those that say when to stop."""
+        """Rows to train on, and rows for early stopping."""
         fraction = float(self.validation_fraction)
         if not 0.0 <= fraction < 1.0:
             raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
@@ -183,7 +185,7 @@ class ResNet(BaseEstimator):
         blocks = []
         for first in range(0, len(scores), _MOST_ROWS):
             block = scores[first : first + _MOST_ROWS]
-            # A few sizes only: one program serves many.
+            # Padded to a few sizes, so that few programs are compiled.
             padded = np.zeros((_padded(len(block)), block.shape[1]), np.float32)
             padded[: len(block)] = block
             outputs = draws(self.variational_, padded, key)
@@ -194,7 +196,7 @@ class ResNet(BaseEstimator):
         network = self.model_.network
         if not self._flips_:
             return function_draws(network, samples)
-        # The public code's noise is part of what it fits: its draws differ from row to row.
+        # The public code fits with noise that differs from row to row: predict with the same.
         rowwise = predictor(network, samples, many=False)
         return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
@@ -204,7 +206,8 @@ class ResNet(BaseEstimator):
         return LayerReport(self.layers_, self._notes())
 
     def _notes(self) -> tuple[str, ...]:
-        prior = self.scale_prior if isinstance(self.scale_prior, str) else repr(self.scale_prior)
+        prior = prior_to_config(self.scale_prior)
+        prior = prior if isinstance(prior, str) else json.dumps(prior)
         log_likelihood = self.history_[-1, 1]
         return (
             f"prior of the layer scales: {prior}",
@@ -240,7 +243,7 @@ class ResNet(BaseEstimator):
             if not isinstance(value, str | int | float | bool | None):
                 settings[name] = None if name == "random_state" else type(value).__name__
         values = {
-            "settings": settings | {"scale_prior": _name(self.scale_prior)},
+            "settings": settings | {"scale_prior": prior_to_config(self.scale_prior)},
             "precision": self.model_.precision,
             "seed": self._seed_,
             "flips": self._flips_,
@@ -251,9 +254,9 @@ class ResNet(BaseEstimator):
     def from_state(cls, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> Any:
         """The inverse of `to_state`."""
         settings = dict(values["settings"])
-        name = settings.pop("scale_prior")
+        prior = layer_prior_from_config(settings.pop("scale_prior"))
         model: Any = cls(**settings)
-        model.scale_prior = name
+        model.scale_prior = prior
         model.features_ = Standardiser(arrays["features.mean"], arrays["features.scale"])
         model.n_features_in_ = len(model.features_.mean)
         model._restore(arrays, values)
@@ -308,7 +311,3 @@ def _seed(random_state: Any) -> int:
     from sklearn.utils import check_random_state
 
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _name(value: Any) -> str:
-    return value if isinstance(value, str) else type(value).__name__

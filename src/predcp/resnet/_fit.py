@@ -11,15 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from predcp.resnet import _checkpoint
+from predcp._support.checkpoint import Checkpoint
+from predcp.resnet._fingerprint import fingerprint
 from predcp.resnet._objective import Model, Objective, log_precision, observed
 from predcp.resnet._posterior import Posterior
 from predcp.resnet._predictive import predictor
 from predcp.resnet._training import Data, Optimiser, State, programs, seed_words
 
-Report = Callable[[int, int], None]
-_LOOKS = 50
-_VALIDATION_DRAWS = 50
+ReportProgress = Callable[[int, int], None]
+_EVALUATIONS = 50
+_VALIDATION_SAMPLES = 50
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Stopping:
 
     **Arguments**
     - `x`, `y`: standardised rows set aside, (N, D) and (N,).
-    - `patience`: looks at their log likelihood without a rise before training stops.
+    - `patience`: evaluations of their log likelihood without improvement before training stops.
     """
 
     x: Array
@@ -37,11 +38,11 @@ class Stopping:
 
 
 class Fitted(NamedTuple):
-    """The end of a fit.
+    """The result of a fit.
 
     **Arguments**
     - `posterior`: the last one, or the best on the rows set aside.
-    - `history`: a row a look: epochs, log likelihood, divergence, log p(tau), and the log
+    - `history`: one row per evaluation: epochs, log likelihood, divergence, log p(tau), and the log
         likelihood of the rows set aside (NaN without any).
     """
 
@@ -57,22 +58,22 @@ def fit(
     epochs: int,
     batch: int,
     seed: int,
-    report: Report | None = None,
+    report_progress: ReportProgress | None = None,
     stopping: Stopping | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Fitted:
     """Train one network.
 
-    **Arguments**: `report(done, total)` is told the epochs; `checkpoint` is a file that is written at
-    every look and gone on from where it exists.
+    **Arguments**: `report_progress(done, total)` is called with epochs; `checkpoint` is a file that is
+    written at every evaluation, and resumed from where it exists.
     """
     program = programs(model, optimiser, batch, many=False)
     (prior,) = model.priors
     state = program.start(seed_words(seed), jnp.float32(math.log(prior.start)))
     best, history, waited = state.posterior, np.zeros((0, 5)), 0
-    name = ""
+    saved = None
     if checkpoint is not None:
-        name = _checkpoint.fingerprint(
+        name = fingerprint(
             (model,),
             (optimiser,),
             data,
@@ -82,13 +83,14 @@ def fit(
             seed,
             () if stopping is None else (stopping.x, stopping.y, stopping.patience),
         )
-        found = _checkpoint.read(checkpoint, name, (state, best, history))
+        saved = Checkpoint(checkpoint, {"fit": name})
+        found = saved.load((state, best))
         if found is not None:
-            (state, best, history), notes = found
-            history, waited = np.asarray(history), int(notes["waited"])
-    # A donated state must not share its arrays with what is kept.
+            (state, best), notes, kept = found
+            history, waited = kept["looks"], int(notes["waited"])
+    # The state is donated to the next step: what is kept must have arrays of its own.
     best = jax.tree.map(jnp.copy, best)
-    every = max(1, epochs // _LOOKS)
+    every = max(1, epochs // _EVALUATIONS)
     while (done := int(state.epoch)) < epochs and not (stopping and waited >= stopping.patience):
         state = program.advance(state, data, objective, min(every, epochs - done))
         score = math.nan if stopping is None else _score(model, state, stopping, objective)
@@ -99,20 +101,20 @@ def fit(
             waited += 1
         history = np.vstack([history, row])
         _require_finite(state)
-        if checkpoint is not None:
-            _checkpoint.write(checkpoint, name, (state, best, history), {"waited": waited})
-        if report is not None:
-            report(int(state.epoch), epochs)
+        if saved is not None:
+            saved.save((state, best), {"waited": waited}, {"looks": history})
+        if report_progress is not None:
+            report_progress(int(state.epoch), epochs)
     return Fitted(best, history)
 
 
 def _score(model: Model, state: State, stopping: Stopping, objective: Objective) -> float:
-    """Log likelihood of the rows set aside, with the same noise at every look."""
-    predict = predictor(model.network, _VALIDATION_DRAWS, many=False)
+    """Log likelihood of the rows set aside, with the same noise every time."""
+    predict = predictor(model.network, _VALIDATION_SAMPLES, many=False)
     posterior = state.posterior
     outputs = predict(posterior, stopping.x, state.seed, objective.flips)
     logs = observed(model, outputs, stopping.y, log_precision(model, posterior))
-    pooled = jax.nn.logsumexp(logs, axis=0) - math.log(_VALIDATION_DRAWS)
+    pooled = jax.nn.logsumexp(logs, axis=0) - math.log(_VALIDATION_SAMPLES)
     return float(jnp.mean(pooled))
 
 

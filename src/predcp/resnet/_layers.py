@@ -21,22 +21,22 @@ from predcp.resnet._objective import (
 from predcp.resnet._posterior import Posterior, variance
 from predcp.resnet._predictive import first_hidden
 
-# A layer whose removal moves the mean prediction by less, in nats a point, is not alive.
+# A layer is alive if its removal moves the mean prediction by more, in nats per point.
 ALIVE = 0.01
 _NOISE_DRAWS = 32
 _ROWS = 1024
 
 
 class LayerFigures(NamedTuple):
-    """One number a hidden layer, each (L,).
+    """One number per hidden layer, each (L,).
 
     **Arguments**
-    - `tau`: the scale; unidentified against lambda, so read the next one.
-    - `acting_scale`: mean over the rows of `lambda_i^2 tau`, the variance a weight has a priori.
-    - `kappa`: what the prior at that scale does to predictions, in nats (Equation 11).
+    - `tau`: the scale; not identified apart from lambda, so read `acting_scale`.
+    - `acting_scale`: mean over the rows of `lambda_i^2 tau`, the prior variance of a weight.
+    - `kappa`: divergence that weights drawn at that scale make, in nats (Equation 11).
     - `divergence`: KL of the posterior of the layer's weights from their prior, in nats.
     - `mean_size`: root mean square of the posterior means.
-    - `effect`: divergence of the mean prediction from the one without the layer, nats a point.
+    - `effect`: divergence of the mean prediction from the one without the layer, nats per point.
     """
 
     tau: Float[Array, " layers"]

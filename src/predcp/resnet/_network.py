@@ -63,12 +63,12 @@ class Network:
 
     @property
     def rows(self) -> int:
-        """Of `Weights.body`."""
+        """Number of rows of `Weights.body`."""
         return self.inputs + self.layers * self.width
 
     @property
     def weights(self) -> int:
-        """How many weights there are, biases not counted."""
+        """Number of weights, without biases."""
         return self.rows * self.width + self.width * self.outputs
 
     def split(
@@ -79,16 +79,16 @@ class Network:
         return body[: self.inputs], hidden
 
     def by_layer(self, rows: Float[Array, "rows"]) -> Float[Array, "layers width"]:
-        """What belongs to the rows of the hidden matrices, layer by layer."""
+        """Values of the rows of the hidden matrices, layer by layer."""
         return rows[self.inputs :].reshape(self.layers, self.width)
 
     def of_rows(self, values: Float[Array, " layers"]) -> Float[Array, " rows"]:
-        """One value a hidden layer to one a row; zero for the input rows."""
+        """Repeat the value of each hidden layer over its rows; zero for the input rows."""
         inputs = jnp.zeros(self.inputs, values.dtype)
         return jnp.concatenate([inputs, jnp.repeat(values, self.width)])
 
     def normalized(self, hidden: Float[Array, "... width"]) -> Float[Array, "... width"]:
-        """What the weights of a hidden layer are multiplied with."""
+        """The hidden states that a hidden layer's weights multiply."""
         if self.normalize is None:
             return hidden
         centred = hidden - hidden.mean(-1, keepdims=True)
@@ -97,7 +97,7 @@ class Network:
     def first(
         self, weights: Weights, biases: Biases, x: Float[Array, "points inputs"]
     ) -> Float[Array, "points width"]:
-        """`h_0`, what the input layer makes of x."""
+        """`h_0`, the output of the input layer."""
         return jax.nn.relu(x @ weights.body[: self.inputs] + biases.hidden[0])
 
     def apply(
@@ -117,7 +117,7 @@ class Network:
         return hidden @ weights.head + biases.output
 
     def through(self, layer, hidden, parameters):
-        """`h_L` from `h_0`: `layer(h, parameters of a layer)` once a hidden layer."""
+        """`h_L` from `h_0`: apply `layer(h, parameters of a layer)` once per hidden layer."""
         if self.layers > UNROLLED_LAYERS:
             return lax.scan(lambda h, each: (layer(h, each), None), hidden, parameters)[0]
         for number in range(self.layers):

@@ -28,7 +28,7 @@ def normals(bits: UInt32[Array, "..."]) -> Float[Array, "..."]:
 def coins(
     bits: UInt32[Array, "samples words width"], points: int
 ) -> Bool[Array, "samples points width"]:
-    """Fair coins, one a point, each bit of a word used once."""
+    """Fair coins, one per point; each bit of a word is used once."""
     masks = jnp.asarray(2 ** np.arange(_WORD), jnp.uint32)[:, None]
     tossed = (bits[:, :, None, :] & masks) != 0
     samples, words, _, width = tossed.shape
@@ -36,7 +36,7 @@ def coins(
 
 
 def words_for(points: int) -> int:
-    """Words that hold a bit a point."""
+    """Number of words that hold one bit per point."""
     return -(-points // _WORD)
 
 
@@ -49,10 +49,10 @@ def random_words(key: Array, count: int) -> UInt32[Array, " count"]:
 
 
 class Source:
-    """Hands out pieces of one long draw of random words, in order."""
+    """Pieces of one long draw of random words, in order."""
 
     def __init__(self, key: Array, count: int) -> None:
-        # Kept whole: fused into every use, each use would draw all of it again.
+        # Without the barrier XLA fuses the generator into every use and draws all words each time.
         self._bits = lax.optimization_barrier(random_words(key, count))
         self._used = 0
 

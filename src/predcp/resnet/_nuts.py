@@ -148,12 +148,12 @@ def sample_posterior(
     if len(model.priors) != 1:
         raise ValueError(f"model must have one prior, got {len(model.priors)}")
     arguments = model, data
-    # Given a program, NumPyro would start a chain one operation at a time, each compiled by itself.
+    # Given a program, NumPyro would compile the operations that start a chain one by one.
     potential = jax.jit(lambda position: potential_energy(network_program, arguments, {}, position))
     keys = jax.random.split(jax.random.key(seed), chains + 1)
     start, energy = jax.jit(jax.vmap(lambda key: _begun(key, arguments)))(keys[1:])
     if not np.all(np.isfinite(energy)):
-        raise RuntimeError("no chain can start where the density is positive; look at the data")
+        raise RuntimeError("no chain found a start with positive density; check the data")
     sampler = MCMC(
         NUTS(potential_fn=potential, target_accept_prob=0.9),
         num_warmup=warmup,
@@ -208,6 +208,6 @@ def _sampled(name: str, family: Any) -> Array:
 
 def _fixed_noise(network: Network, noise_draws: int, seed: int, kind: Any) -> Array:
     shape = (noise_draws, network.layers, network.width, network.width)
-    # Numbers, not a program: a sampler must not draw them again at every step.
+    # Evaluated now, not traced: a sampler must not draw them again at every step.
     with jax.ensure_compile_time_eval():
         return jax.random.normal(jax.random.key(seed), shape, kind)

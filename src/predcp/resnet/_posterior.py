@@ -14,7 +14,7 @@ _LINEAR = -15.0
 
 
 class Posterior(NamedTuple):
-    """`q(w) = N(mean, softplus(spread))`, with the biases and what else is a point.
+    """`q(w) = N(mean, softplus(spread))`, with point estimates of the biases and the rest.
 
     **Arguments**
     - `mean`, `spread`: of every weight; softplus of the spread is the **variance**.

@@ -19,8 +19,8 @@ _BLOCK = 2**21
 def predictor(network: Network, samples: int, many: bool):
     """The compiled function `(posterior, x, key, flips)` to outputs (S, N, K) in standard units.
 
-    Every point has its own signs, so the outputs of one draw are right point by point, not jointly;
-    `function_draws` are joint.
+    Every point has its own signs: outputs of one draw have the right distribution at each point, but
+    not jointly over points. `function_draws` are joint.
     """
     one = partial(_outputs, network, samples)
     return jax.jit(jax.vmap(one)) if many else jax.jit(one)
@@ -28,7 +28,7 @@ def predictor(network: Network, samples: int, many: bool):
 
 @lru_cache(maxsize=32)
 def function_draws(network: Network, samples: int):
-    """The compiled function `(posterior, x, key)` to outputs (S, N, K), a function a draw."""
+    """The compiled function `(posterior, x, key)` to outputs (S, N, K), one function per draw."""
 
     def one(posterior: Posterior, x: Array, key: Array) -> Array:
         def outputs(key: Array) -> Array:

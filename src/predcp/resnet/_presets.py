@@ -1,4 +1,4 @@
-"""The two columns of the comparison: the paper's protocol, and what the public code computes."""
+"""Presets of the objective: the paper's protocol, and what the public code computes."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ class Preset:
     - `averaged`: the divergence is averaged over the weights instead of summed, and set against
         the mean log likelihood: a tempered objective.
     - `flips`, `updates`, `slopes`: as in the public code, see `Objective`.
-    - `warmup`: epochs over which the weight of the divergence rises. Heavy-tailed row scales follow
-        the weights down to nothing before they have learnt anything; this gives them time.
+    - `warmup`: epochs over which the weight of the divergence rises. Without it heavy-tailed
+        row scales shrink to 0 with the weights before these have learned anything.
     """
 
     kl_weight: float = 1.0
@@ -39,7 +39,7 @@ class Preset:
         return self.flips or self.updates or self.slopes
 
     def objective(self, network: Network, rows: int, choice: int = 0) -> Objective:
-        """For a fit to so many rows."""
+        """The objective of a fit to that many rows."""
         unit = network.weights if self.averaged else rows
         return Objective(
             choice,
@@ -62,7 +62,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def as_preset(preset: str | Preset) -> Preset:
-    """The object that a name stands for."""
+    """A `Preset` as it is, or one by name."""
     if isinstance(preset, Preset):
         return preset
     if preset not in PRESETS:

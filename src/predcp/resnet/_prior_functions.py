@@ -108,7 +108,7 @@ def plot_prior_functions(
     seed: int = 0,
     **options: Any,
 ) -> Figure:
-    """A row a depth, a column a prior; the appendix's figure.
+    """Rows: depths; columns: priors. The figure of the appendix.
 
     **Arguments**: as `prior_functions`; `x` from -3 to 3 when None.
     """

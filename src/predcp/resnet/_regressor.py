@@ -26,16 +26,16 @@ class ResNetRegressor(RegressorMixin, ResNet):
     - `ard`: row scales, so that inputs and units can be switched off too.
     - `residual`: False for a plain network; `normalize`: "layer" for deep ones.
     - `noise`: "learned", or its precision on the standardised target (the paper's is 20).
-    - `preset`: `paper` (the exact ELBO), `public-code`, `tempered`, or a `predcp.resnet.Preset`
-      with any weight of the divergence.
+    - `preset`: a `predcp.resnet.Preset`, or one by name: `paper` (the exact ELBO), `public-code`,
+      `tempered`.
     - `gradient`: `flipout` or `local` (local reparameterisation).
     - `epochs`, `batch_size`, `samples` (of the expected log likelihood), `learning_rate` (a number or
       an optax schedule), `prediction_samples`.
-    - `validation_fraction`, `patience`: rows set aside, and looks (fifty in all) without a better
-      log likelihood on them before training stops; the best posterior is kept.
-    - `checkpoint`: a file to go on from; the end is the same to the bit.
-    - `random_state`: the same number, the same answer; `progress`: None, True for a bar, or a function
-      of (done, total).
+    - `validation_fraction`, `patience`: the fraction of rows set aside, and how many of the fifty
+      evaluations on them may pass without improvement before training stops; the best posterior is kept.
+    - `checkpoint`: a file to resume from; the result is the same to the bit.
+    - `random_state`: a seed; the same seed gives the same result.
+    - `progress`: None, True for a bar, or a function of (done, total).
 
     After `fit`: `variational_` (means and variances of the weights, see `Posterior`), `history_`,
     `layers_`, `n_iter_` (epochs done), and `summary()`.

@@ -1,4 +1,4 @@
-"""How good predictions are: errors, log likelihood, and whether intervals hold what they say."""
+"""Scores of predictions: errors, log likelihood, coverage and calibration."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Outputs under the posterior with noise that differs from point to point.
 
-Flipout (Wen et al., 2018): one draw of the weights' noise a step, its signs flipped by the rows and
+Flipout (Wen et al., 2018): one draw of the weights' noise per step, its signs flipped by the rows and
 columns of a fresh pair of sign vectors for every point of every sample. Local reparameterisation
 (Kingma et al., 2015): the noise of the sums `h W` instead, independent from point to point.
 """

@@ -34,12 +34,12 @@ class Optimiser:
             raise ValueError(f"learning_rate must be positive or an optax schedule, got {rate!r}")
 
     def transformation(self) -> optax.GradientTransformation:
-        """All parameters as one vector: one small kernel instead of one a parameter."""
+        """Adam on all parameters as one vector: one small kernel instead of one per array."""
         return optax.flatten(optax.adam(self.learning_rate))
 
 
 class State(NamedTuple):
-    """Where a fit is.
+    """State of a fit.
 
     **Arguments**
     - `seed`: words of the fit's random key; every number it draws follows from them and `epoch`.
@@ -66,7 +66,7 @@ class Programs(NamedTuple):
 
     **Arguments**
     - `start(seed, log_tau)`: a new state.
-    - `advance(state, data, objective, epochs)`: the state so many epochs later.
+    - `advance(state, data, objective, epochs)`: the state after that many more epochs.
     """
 
     start: Callable[..., State]
@@ -79,7 +79,7 @@ def seed_words(seed: int, stream: int = 0) -> Array:
 
 
 def steps_of(rows: int, batch: int) -> tuple[int, int]:
-    """Rows of a batch and steps of an epoch; what does not fill a batch waits for another epoch."""
+    """Rows of a batch and steps of an epoch; rows that do not fill a batch are left out of the epoch."""
     size = min(rows, batch)
     return size, rows // size
 

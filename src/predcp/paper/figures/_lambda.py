@@ -15,7 +15,7 @@ SCALES = (0.25, 0.5, 1.0, 2.0)
 
 
 def data(points: int) -> Data:
-    """A curve a weight of the mixture, a curve a scale of the log-Cauchy.
+    """One curve per weight of the mixture, and one per scale of the log-Cauchy.
 
     **Arguments**: `points` a curve.
     """

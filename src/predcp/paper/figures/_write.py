@@ -14,7 +14,7 @@ from predcp.paper.figures._style import RC
 def render(figure: PaperFigure, data: Data | None = None, points: int | None = None) -> Figure:
     """The picture.
 
-    **Arguments**: the figure; its data, computed when None; points a curve, its own when None.
+    **Arguments**: the figure; its data, computed when None; points per curve, its own when None.
     """
     data = figure.data(points or figure.points) if data is None else data
     with matplotlib.rc_context(RC):
@@ -35,7 +35,7 @@ def write(
 ) -> list[Path]:
     """Save NAME.pdf, NAME.png, NAME.md (the caption) and, if asked, NAME.npz (the numbers).
 
-    **Arguments**: the figure, the folder (made if need be), points a curve, whether to keep the numbers.
+    **Arguments**: the figure, the folder (made if need be), points per curve, whether to keep the numbers.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

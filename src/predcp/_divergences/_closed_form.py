@@ -1,0 +1,133 @@
+"""Make a rule from a formula that is accurate away from equality only.
+
+A divergence `f(d)` of the displacement `d` has `f(0) = f'(0) = 0`. Near equality the formula
+cancels, but its second derivative does not, and
+
+    f(d)      = int_0^1 (1 - s) f''(s d)[d, d] ds
+    f'(d)[v]  = int_0^1         f''(s d)[d, v] ds,
+
+which Gauss's rule takes to rounding. Both are quadratic in the direction, so that the size of the
+displacement stays a log.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from predcp._divergences._divergence import Coordinates, Rule
+from predcp._numerics.special import Terms, capped_exp
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+_NODES, _WEIGHTS = 0.5 + 0.5 * _NODES, 0.5 * _WEIGHTS
+
+Formula = Callable[[Coordinates, Coordinates], list[Terms]]
+
+
+def closed_form(
+    formula: Formula,
+    moving: tuple[str, ...],
+    bounded: bool,
+    near: float = 0.2,
+    event_axes: int = 0,
+    fixed: tuple[str, ...] = (),
+) -> Rule:
+    """The rule of a formula.
+
+    **Arguments**
+    - `formula`: from the reference's coordinates and the displacement to the terms of the divergence.
+    - `moving`: the coordinates it depends on.
+    - `bounded`: whether the divergence stays finite as the displacement grows.
+    - `near`: the largest displacement of a coordinate at which the second derivative is used, well
+        below the distance of the formula's nearest singularity.
+    - `event_axes`: how many trailing axes of a coordinate belong to one observation; the terms have
+        the other axes only.
+    - `fixed`: coordinates that must not move.
+    """
+
+    def total(reference: Coordinates, displacement: Coordinates) -> Array:
+        """The divergence as a number, for displacements that are not large."""
+        terms = formula(reference, displacement)
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+
+    def bent(reference, direction, size, velocity, weights):
+        """Integral of the weighted second derivative along the displacement."""
+
+        def at(fraction):
+            def slope(point):
+                return jax.jvp(lambda d: total(reference, d), (point,), (direction,))[1]
+
+            point = {name: fraction * size[name] for name in moving}
+            return jax.jvp(slope, (point,), (velocity,))[1]
+
+        kind = jax.tree.leaves(direction)[0].dtype
+        values = jax.vmap(at)(jnp.asarray(_NODES, kind))
+        return jnp.tensordot(jnp.asarray(weights, kind), values, axes=1)
+
+    def prepare(reference, direction, log_size):
+        shape = jnp.broadcast_shapes(
+            *(jnp.shape(array) for array in [*reference.values(), *direction.values()])
+        )
+        kind = jnp.result_type(*direction.values())
+        direction = {name: jnp.broadcast_to(direction[name], shape).astype(kind) for name in moving}
+        expanded = jnp.asarray(log_size, kind)
+        expanded = expanded.reshape(expanded.shape + (1,) * event_axes)
+        size = {name: array * capped_exp(expanded) for name, array in direction.items()}
+        # How far the coordinates of one observation have moved, over its event axes.
+        axes = tuple(range(-event_axes, 0))
+        moves = [jnp.max(jnp.abs(array), axis=axes) for array in size.values()]
+        is_near = jnp.stack(jnp.broadcast_arrays(*moves)).max(0) < near
+        wide = is_near.reshape(is_near.shape + (1,) * event_axes)
+        inner = {name: jnp.where(wide, array, 0.0) for name, array in size.items()}
+        outer = {name: jnp.where(wide, near, array) for name, array in size.items()}
+        return direction, is_near, inner, outer
+
+    def value(reference, direction, log_size):
+        direction, is_near, inner, outer = prepare(reference, direction, log_size)
+        close = bent(reference, direction, inner, direction, _WEIGHTS * (1.0 - _NODES))
+        return [
+            (2.0 * log_size, jnp.where(is_near, close, 0.0)),
+            *((weight, jnp.where(is_near, 0.0, c)) for weight, c in formula(reference, outer)),
+        ]
+
+    def slope(reference, direction, log_size, velocity):
+        direction, is_near, inner, outer = prepare(reference, direction, log_size)
+        velocity = {
+            name: jnp.broadcast_to(velocity[name], array.shape).astype(array.dtype)
+            for name, array in direction.items()
+        }
+        close = bent(reference, direction, inner, velocity, _WEIGHTS)
+        terms, speeds = jax.jvp(lambda d: formula(reference, d), (outer,), (velocity,))
+        # d (e^w c) = e^w (c' + c w'), in units of the size of the displacement.
+        away = [
+            (weight + log_size, jnp.where(is_near, 0.0, c_speed + c * w_speed))
+            for (weight, c), (w_speed, c_speed) in zip(terms, speeds)
+        ]
+        return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
+
+    return Rule(value, slope, bounded, fixed)
+
+
+def hellinger_from(distance: Rule) -> Rule:
+    """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
+
+    def total(terms: list[Terms]) -> Array:
+        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+
+    def value(reference, direction, log_size):
+        terms = distance.value(reference, direction, log_size)
+        whole = total(terms)
+        tiny = whole < jnp.finfo(whole.dtype).eps
+        return [
+            (jnp.zeros_like(whole), jnp.where(tiny, 0.0, -jnp.expm1(-whole))),
+            *((weight, jnp.where(tiny, coefficient, 0.0)) for weight, coefficient in terms),
+        ]
+
+    def slope(reference, direction, log_size, velocity):
+        whole = total(distance.value(reference, direction, log_size))
+        terms = distance.slope(reference, direction, log_size, velocity)
+        return [(weight - whole, coefficient) for weight, coefficient in terms]
+
+    return Rule(value, slope, True, distance.fixed)

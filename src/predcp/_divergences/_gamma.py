@@ -1,0 +1,121 @@
+"""Gamma observations, and every family that a fixed change of variables makes a gamma.
+
+Coordinates are the log concentration and the log rate. With `a` the model's concentration, `a_0` the
+reference's, `r` the change of the log rate and psi the digamma function,
+
+    KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
+
+A divergence does not change when the observation is transformed, so that exponential, Weibull,
+Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import gammaln
+from jaxtyping import Array
+
+from predcp._divergences._closed_form import closed_form, hellinger_from
+from predcp._divergences._divergence import (
+    Coordinates,
+    alike,
+    kl,
+    register_family,
+    reverse_kl,
+    squared_hellinger,
+)
+from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
+
+
+@register_family(dist.Gamma, dist.Gamma, dist.InverseGamma)
+def gamma_coordinates(gamma: Any) -> Coordinates:
+    """Log concentration and log rate."""
+    concentration, rate = alike(gamma.concentration, gamma.rate)
+    return {"log_concentration": jnp.log(concentration), "log_rate": jnp.log(rate)}
+
+
+def _exponential(log_rate: Array, **fixed: Array) -> Coordinates:
+    return {"log_concentration": jnp.zeros_like(log_rate), "log_rate": log_rate, **fixed}
+
+
+@register_family(dist.Gamma, dist.Exponential)
+def _exponential_coordinates(exponential: dist.Exponential) -> Coordinates:
+    return _exponential(jnp.log(*alike(exponential.rate)))
+
+
+# The families below are gammas for one value of a parameter only, which must not move.
+@register_family(dist.Weibull, dist.Weibull)
+def _weibull_coordinates(weibull: dist.Weibull) -> Coordinates:
+    scale, concentration = alike(weibull.scale, weibull.concentration)
+    return _exponential(-concentration * jnp.log(scale), concentration=concentration)
+
+
+@register_family(dist.Gumbel, dist.Gumbel)
+def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
+    loc, scale = alike(gumbel.loc, gumbel.scale)
+    return _exponential(loc / scale, scale=scale)
+
+
+@register_family(dist.Pareto, dist.Pareto)
+def _pareto_coordinates(pareto: dist.Pareto) -> Coordinates:
+    scale, alpha = alike(pareto.scale, pareto.alpha)
+    return _exponential(jnp.log(alpha), scale=scale)
+
+
+@register_family(dist.Levy, dist.Levy)
+def _levy_coordinates(levy: dist.Levy) -> Coordinates:
+    loc, scale, half = alike(levy.loc, levy.scale, 0.5)
+    return {"log_concentration": jnp.log(half), "log_rate": jnp.log(scale), "loc": loc}
+
+
+def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
+    log_a0, log_ratio = reference["log_concentration"], displacement["log_concentration"]
+    change = displacement["log_rate"]
+    log_a, a_0 = log_a0 + log_ratio, jnp.exp(log_a0)
+    # psi(a) = psi(a + 1) - 1 / a, and log Gamma(a) = log Gamma(a + 1) - log a
+    rest = stirling_gap(log_a) - 1.0 + log_a - a_0 * digamma_1p(log_a) + gammaln(a_0) + a_0 * change
+    return [
+        (jnp.zeros_like(rest), rest),
+        (log_a - change, jnp.ones_like(rest)),
+        (-log_ratio, jnp.ones_like(rest)),
+    ]
+
+
+def _reverse_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
+    log_a0, log_ratio = reference["log_concentration"], displacement["log_concentration"]
+    change = displacement["log_rate"]
+    log_a, psi = log_a0 + log_ratio, digamma_1p(log_a0) - jnp.exp(-log_a0)
+    # log Gamma(a) = a (psi(a + 1) - 1) - log a - stirling_gap(a)
+    rest = stirling_gap(log_a0) - 1.0 + log_a0 - log_a - stirling_gap(log_a)
+    return [
+        (jnp.zeros_like(rest), rest),
+        (log_a, digamma_1p(log_a) - 1.0 - psi - change),
+        (log_a0 + change, jnp.ones_like(rest)),
+    ]
+
+
+# Equal concentrations: B = a log cosh(r / 2).
+def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
+    return [(reference["log_concentration"], log_cosh(0.5 * displacement["log_rate"]))]
+
+
+_MOVING = ("log_concentration", "log_rate")
+KL = closed_form(_kl_formula, _MOVING, bounded=False)
+_REVERSE = closed_form(_reverse_formula, _MOVING, bounded=False)
+_HELLINGER = hellinger_from(
+    closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
+)
+for _family, _fixed in (
+    (dist.Gamma, ()),
+    (dist.Weibull, ("concentration",)),
+    (dist.Gumbel, ("scale",)),
+    (dist.Pareto, ("scale",)),
+    (dist.Levy, ("loc",)),
+):
+    for _divergence, _rule in (
+        (kl, KL),
+        (reverse_kl, _REVERSE),
+        (squared_hellinger, _HELLINGER),
+    ):
+        _divergence.add(_family, _rule._replace(fixed=(*_rule.fixed, *_fixed)))

@@ -1,9 +1,0 @@
-"""A cell that does nothing: what remains is the engine's own cost."""
-
-from predcp.experiments._cell import Cell
-from predcp.experiments._result import Context, Result
-
-
-def run(cell: Cell, context: Context) -> Result:
-    """One metric that depends on the split, at no cost."""
-    return Result(metrics={"test": {"log_likelihood": -1.0 / (1 + cell.split)}})

@@ -1,0 +1,111 @@
+"""Every accepted family, parameterisation and divergence stays finite and gives a proper prior."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.family_cases import CASES
+
+import predcp
+from predcp._divergences import families
+
+DIVERGENCES = (predcp.kl, predcp.reverse_kl, predcp.squared_hellinger, predcp.jensen_shannon)
+DESIGN = np.array([[0.8, -0.5], [-1.1, 0.3]])
+NOISE = np.array([[0.6, -1.2], [-0.4, 0.9]])
+PI = predcp.LogCauchy(scale=1.0)
+
+
+def combinations(quick=DIVERGENCES):
+    """One parameter per accepted combination, in single and double precision.
+
+    Single precision of the first case of a family runs by default for the `quick` divergences; the
+    rest is long.
+    """
+    for family, cases in CASES.items():
+        for place, (name, case) in enumerate(cases.items()):
+            for divergence in DIVERGENCES:
+                if not divergence.knows(family):
+                    continue
+                for dtype in ("float32", "float64"):
+                    early = place == 0 and dtype == "float32" and divergence in quick
+                    yield pytest.param(
+                        case,
+                        divergence,
+                        dtype,
+                        id=f"{family.__name__}-{name}-{divergence.name}-{dtype}",
+                        marks=[] if early else [pytest.mark.long],
+                    )
+
+
+def test_every_registered_family_has_cases():
+    assert {family.__name__ for family in families()} == {family.__name__ for family in CASES}
+
+
+def complexity(case, divergence, dtype):
+    return predcp.PredictiveComplexity(
+        lambda theta, x: case(x @ theta),
+        lambda tau, xi: tau * xi,
+        jnp.zeros(2, dtype),
+        jnp.asarray(DESIGN, dtype),
+        jnp.asarray(NOISE, dtype),
+        divergence=divergence,
+    )
+
+
+@pytest.mark.parametrize("case,divergence,dtype", combinations())
+def test_values_slopes_and_mass(case, divergence, dtype):
+    single = dtype == "float32"
+    built = complexity(case, divergence, dtype)
+    pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
+
+    def log_density(log_tau, x, noise):
+        moved = predcp.PredictiveComplexity.trusted(**{**vars(built), "x": x, "noise": noise})
+        log_kappa, log_elasticity = moved.log_value_and_elasticity(log_tau)
+        return pi.log_prob_log(log_kappa) + log_elasticity, (log_kappa, log_elasticity)
+
+    program = jax.jit(
+        jax.vmap(jax.value_and_grad(log_density, (0, 1, 2), has_aux=True), (0, None, None))
+    )
+    edge = 12 if single else 20
+    points = np.linspace(-edge, edge, 33) * np.log(10.0)
+    # exp(-t) of a Cauchy's mass is left beyond t: log tau = sinh t for the quadrature.
+    t = np.linspace(-16.0, 16.0, 401)
+    log_tau = jnp.asarray(np.concatenate([points, np.sinh(t)]), dtype)
+    (density, (log_kappa, log_elasticity)), slopes = program(log_tau, built.x, built.noise)
+    assert density.dtype == dtype
+    for name, array in {
+        "value": log_kappa,
+        "elasticity": log_elasticity,
+        "slope in log tau": slopes[0],
+        "slope in x": slopes[1],
+        "slope in noise": slopes[2],
+    }.items():
+        finite = np.isfinite(np.asarray(array[:33])).reshape(33, -1).all(-1)
+        assert finite.all(), (name, points[~finite] / np.log(10.0))
+    rise = np.diff(np.asarray(log_kappa[:33], float))
+    assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
+    # The elasticity is the derivative of the value, checked where a difference can tell.
+    inner = np.abs(points) < 7.0
+    step = jnp.asarray(0.02 if single else 1e-4, dtype)
+    at = log_tau[:33][inner]
+    above, below = (built.log_value_and_elasticity(at + sign * step)[0] for sign in (1, -1))
+    difference = np.asarray(above - below, float) / float(2.0 * step)
+    np.testing.assert_allclose(
+        np.exp(log_elasticity[:33][inner]), difference, rtol=3e-2 if single else 1e-5, atol=2e-4
+    )
+    log_mass = np.asarray(density[33:], float)
+    if built.bounded:
+        log_mass = log_mass - float(pi.log_cdf_log(built.log_supremum(jnp.zeros((), dtype))))
+    log_mass = np.where(np.isnan(log_mass), -np.inf, log_mass)
+    mass = np.sum(np.exp(log_mass) * np.cosh(t)) * (t[1] - t[0])
+    assert abs(mass - 1.0) < (1e-2 if single else 1e-3), mass
+
+
+@pytest.mark.parametrize("case,divergence,dtype", combinations(quick=(predcp.kl,)))
+def test_quantiles_are_finite(case, divergence, dtype):
+    pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
+    prior = predcp.ComplexityPrior(pi, complexity(case, divergence, dtype))
+    probabilities = jnp.asarray([0.05, 0.5, 0.9], dtype)
+    quantiles = prior.icdf(probabilities)
+    assert np.all(np.isfinite(quantiles)) and np.all(np.diff(np.asarray(quantiles)) > 0.0)
+    np.testing.assert_allclose(prior.cdf(quantiles), probabilities, rtol=2e-3, atol=1e-5)

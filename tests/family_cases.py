@@ -1,0 +1,124 @@
+"""Every registered family of observations, each parameterisation of it that a model may move.
+
+A case is a function of the linear predictor `eta`, of shape (points,), to a NumPyro distribution. The
+first case of a family runs by default, the others with `make test-long`.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+softplus, sigmoid = jax.nn.softplus, jax.nn.sigmoid
+
+
+def like(eta, value):
+    return jnp.full_like(eta, value)
+
+
+def classes(eta):
+    return jnp.stack([eta, -eta, jnp.full_like(eta, 0.3)], axis=-1)
+
+
+def cutpoints(eta):
+    return jnp.asarray([-1.0, 0.5, 1.0], eta.dtype)
+
+
+def root(eta):
+    return jnp.asarray([[1.0, 0.0, 0.0], [0.5, 0.7, 0.0], [-0.3, 0.2, 1.5]], eta.dtype)
+
+
+CASES = {
+    dist.Normal: {
+        "both": lambda eta: dist.Normal(eta, jnp.exp(eta - 0.2)),
+        "loc": lambda eta: dist.Normal(eta, like(eta, 0.7)),
+        "scale-exp": lambda eta: dist.Normal(like(eta, 0.3), jnp.exp(eta)),
+        "scale-softplus": lambda eta: dist.Normal(like(eta, 0.3), softplus(eta)),
+        "both-softplus": lambda eta: dist.Normal(eta, softplus(eta - 0.2)),
+        "log-normal": lambda eta: dist.LogNormal(eta, like(eta, 0.7)),
+        "half-normal": lambda eta: dist.HalfNormal(jnp.exp(eta)),
+    },
+    dist.StudentT: {
+        "loc": lambda eta: dist.StudentT(like(eta, 4.0), eta, like(eta, 0.7)),
+        "scale": lambda eta: dist.StudentT(like(eta, 4.0), like(eta, 0.0), jnp.exp(eta)),
+        "both": lambda eta: dist.StudentT(like(eta, 1.0), eta, jnp.exp(eta)),
+        "cauchy": lambda eta: dist.Cauchy(eta, like(eta, 0.7)),
+        "half-cauchy": lambda eta: dist.HalfCauchy(jnp.exp(eta)),
+        "both-softplus": lambda eta: dist.StudentT(like(eta, 30.0), eta, softplus(eta)),
+    },
+    dist.Poisson: {
+        "softplus": lambda eta: dist.Poisson(softplus(eta)),
+        "exp": lambda eta: dist.Poisson(jnp.exp(eta + 0.1)),
+        "log1p-exp": lambda eta: dist.Poisson(jnp.log1p(jnp.exp(eta))),
+        "log1p": lambda eta: dist.Poisson(1.0 + jnp.log1p(eta**2)),
+        "identity": lambda eta: dist.Poisson(1.0 + eta**2),
+    },
+    dist.Bernoulli: {
+        "probs": lambda eta: dist.Bernoulli(probs=sigmoid(eta)),
+        "logits": lambda eta: dist.Bernoulli(logits=eta + 0.3),
+    },
+    dist.Binomial: {
+        "logits": lambda eta: dist.Binomial(5, logits=eta),
+        "probs": lambda eta: dist.Binomial(5, probs=sigmoid(eta)),
+    },
+    dist.Categorical: {
+        "ordered": lambda eta: dist.OrderedLogistic(eta, cutpoints(eta)),
+        "logits": lambda eta: dist.Categorical(logits=classes(eta)),
+        "probs": lambda eta: dist.Categorical(probs=jax.nn.softmax(classes(eta))),
+    },
+    dist.Multinomial: {
+        "logits": lambda eta: dist.Multinomial(6, logits=classes(eta)),
+        "probs": lambda eta: dist.Multinomial(6, probs=jax.nn.softmax(classes(eta))),
+    },
+    dist.GammaPoisson: {
+        "mean-softplus": lambda eta: dist.NegativeBinomial2(softplus(eta), like(eta, 1.5)),
+        "mean-exp": lambda eta: dist.NegativeBinomial2(jnp.exp(eta + 0.2), like(eta, 1.5)),
+        "logits": lambda eta: dist.NegativeBinomialLogits(like(eta, 4.0), eta),
+        "probs": lambda eta: dist.NegativeBinomialProbs(like(eta, 4.0), sigmoid(eta)),
+        "rate": lambda eta: dist.GammaPoisson(like(eta, 2.0), jnp.exp(eta)),
+        "geometric-logits": lambda eta: dist.Geometric(logits=eta),
+        "geometric-probs": lambda eta: dist.Geometric(probs=sigmoid(eta)),
+    },
+    dist.Gamma: {
+        "mean": lambda eta: dist.Gamma(like(eta, 2.0), 2.0 / softplus(eta)),
+        "rate": lambda eta: dist.Gamma(like(eta, 0.3), jnp.exp(eta)),
+        "concentration": lambda eta: dist.Gamma(jnp.exp(eta), like(eta, 1.5)),
+        "both": lambda eta: dist.Gamma(jnp.exp(eta), softplus(eta)),
+        "exponential": lambda eta: dist.Exponential(jnp.exp(eta)),
+        "inverse": lambda eta: dist.InverseGamma(like(eta, 3.0), softplus(eta)),
+    },
+    dist.Weibull: {
+        "scale": lambda eta: dist.Weibull(jnp.exp(eta), like(eta, 1.7)),
+        "scale-softplus": lambda eta: dist.Weibull(softplus(eta), like(eta, 0.6)),
+    },
+    dist.Gumbel: {"loc": lambda eta: dist.Gumbel(eta, like(eta, 0.8))},
+    dist.Pareto: {"alpha": lambda eta: dist.Pareto(like(eta, 1.5), jnp.exp(eta))},
+    dist.Levy: {"scale": lambda eta: dist.Levy(like(eta, 0.0), jnp.exp(eta))},
+    dist.Laplace: {
+        "both": lambda eta: dist.Laplace(eta, jnp.exp(eta)),
+        "loc": lambda eta: dist.Laplace(eta, like(eta, 0.7)),
+        "scale": lambda eta: dist.Laplace(like(eta, 0.0), softplus(eta)),
+    },
+    dist.Dirichlet: {
+        "beta-mean": lambda eta: dist.BetaProportion(sigmoid(eta), like(eta, 5.0)),
+        "beta": lambda eta: dist.Beta(jnp.exp(eta), like(eta, 2.0)),
+        "concentrations": lambda eta: dist.Dirichlet(jnp.exp(classes(eta))),
+    },
+    dist.MultivariateNormal: {
+        "cholesky": lambda eta: dist.MultivariateNormal(classes(eta), scale_tril=root(eta)),
+        "low-rank": lambda eta: dist.LowRankMultivariateNormal(
+            classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
+        ),
+    },
+    dist.HurdlePoisson: {
+        "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
+        "both": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
+        "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
+        "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
+    },
+    dist.HurdleGamma: {
+        "both": lambda eta: dist.HurdleGamma(sigmoid(0.5 * eta), like(eta, 2.0), jnp.exp(eta)),
+    },
+    dist.HurdleLogNormal: {
+        "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
+    },
+}

@@ -1,0 +1,96 @@
+"""Logs of exponentials are read off the exponents, and nothing else about a program changes."""
+
+import jax
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+from predcp._numerics.log_of_exp import without_overflow
+
+ETA = jnp.asarray([-2000.0, -1.0, 0.5, 2000.0])
+
+
+@pytest.mark.parametrize(
+    "log_rate,expected",
+    [
+        (lambda eta: jnp.log(jnp.exp(eta)), ETA),
+        (lambda eta: jnp.log(3.0 * jnp.exp(eta)), ETA + np.log(3.0)),
+        (lambda eta: jnp.log(jnp.exp(eta) * jnp.exp(eta)), 2 * ETA),
+        (lambda eta: jnp.log(jnp.exp(eta)[None].T).reshape(-1), ETA),
+        (lambda eta: jnp.log(jax.jit(lambda a: 2.0 * jnp.exp(a))(eta)), ETA + np.log(2.0)),
+    ],
+    ids=["plain", "exposure", "product", "reshaped", "jitted"],
+)
+def test_the_log_of_an_exponential_is_its_exponent(log_rate, expected):
+    assert not np.all(np.isfinite(log_rate(ETA)))
+    rewritten = without_overflow(log_rate)
+    np.testing.assert_allclose(rewritten(ETA), expected, rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(rewritten)(ETA), expected, rtol=1e-15)
+    slope = jax.grad(lambda eta: jnp.sum(rewritten(eta)))(ETA)
+    np.testing.assert_allclose(slope, np.full(4, expected[3] - expected[2]) / (ETA[3] - ETA[2]))
+
+
+WIDE = jnp.asarray([-2000.0, -30.0, -1.0, 0.0, 0.5, 30.0, 2000.0])
+
+
+@pytest.mark.parametrize(
+    "function,exact",
+    [
+        (lambda a: jnp.log(jax.nn.softplus(a)), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jnp.log1p(jnp.exp(a))), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jnp.log(1.0 + jnp.exp(a))), lambda a: mp.log(mp.log(1 + mp.exp(a)))),
+        (lambda a: jnp.log(jax.nn.sigmoid(a)), lambda a: -mp.log(1 + mp.exp(-a))),
+        (lambda a: jnp.log1p(-jax.nn.sigmoid(a)), lambda a: -mp.log(1 + mp.exp(a))),
+        (lambda a: jnp.log(3.0 * (1.0 - jax.nn.sigmoid(a))), lambda a: mp.log(3 / (1 + mp.exp(a)))),
+        (lambda a: jnp.log(1.0 / jax.nn.sigmoid(a) - 1.0), lambda a: -a),
+        (lambda a: jnp.log(2.0 / (1.0 + jnp.exp(-a))), lambda a: mp.log(2 / (1 + mp.exp(-a)))),
+        (lambda a: jnp.log(jnp.sqrt(jnp.exp(a)) * jnp.exp(a) ** 2), lambda a: mp.mpf(2.5) * a),
+        (
+            lambda a: jnp.log(jax.nn.softmax(jnp.stack([a, 0.0 * a], -1))[:, 0]),
+            lambda a: -mp.log(1 + mp.exp(-a)),
+        ),
+        (
+            lambda a: dist.Bernoulli(probs=jax.nn.sigmoid(a)).logits,
+            lambda a: a,
+        ),
+    ],
+    ids=["softplus", "log1p", "log-1+", "sigmoid", "log1p-minus", "rest", "odds", "division",
+         "powers", "softmax", "numpyro"],
+)  # fmt: skip
+def test_links_keep_their_digits_where_the_value_does_not(function, exact):
+    rewritten = without_overflow(function)
+    values, slopes = jax.vmap(jax.value_and_grad(lambda a: rewritten(a[None])[0]))(WIDE)
+    for a, value, slope in zip(WIDE, values, slopes):
+        with mp.workdps(2000):
+            point = mp.mpf(float(a))
+            step = mp.mpf(10) ** -600
+            derivative = (exact(point + step) - exact(point)) / step
+            # A log near 0 needs its digits relative to 1 only.
+            assert abs(mp.mpf(float(value)) - exact(point)) < 2e-15 * max(1, abs(exact(point))), a
+            assert abs(mp.mpf(float(slope)) - derivative) < 2e-15, a
+
+
+def test_a_factor_that_is_not_positive_has_no_log():
+    rewritten = without_overflow(lambda a: jnp.log(a * jnp.exp(a)))
+    np.testing.assert_array_equal(rewritten(jnp.asarray([-1.0, 0.0])), [np.nan, -np.inf])
+
+
+def test_other_programs_and_other_results_are_left_alone():
+    @jax.custom_jvp
+    def odd(x):
+        return jnp.log(jnp.exp(x) + 1.0)
+
+    # A derivative that is not the program's own shows whether it was kept.
+    odd.defjvp(lambda primals, tangents: (odd(*primals), 7.0 * tangents[0]))
+
+    def both(x):
+        return {"rate": jnp.exp(x), "log": jnp.log(jnp.exp(x)), "odd": odd(x)}
+
+    x = jnp.asarray(0.3)
+    np.testing.assert_equal(jax.tree.map(float, without_overflow(both)(x)), {
+        "rate": float(jnp.exp(x)), "log": 0.3, "odd": float(odd(x)),
+    })  # fmt: skip
+    assert jax.grad(lambda x: without_overflow(both)(x)["odd"])(x) == 7.0
+    assert without_overflow(jnp.log)(x) == jnp.log(x)

@@ -1,0 +1,49 @@
+"""Special functions against fifty digits, from far below rounding to far above overflow."""
+
+import jax
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import pytest
+from tests.oracle import relative_error
+
+from predcp._numerics import special as _special
+
+ARGUMENTS = [s * v for v in np.logspace(-18, 2.6, 62) for s in (1.0, -1.0)]
+CASES = {
+    "expm1_minus": (lambda t: mp.expm1(t) - t, ARGUMENTS),
+    "expm1_minus_scaled": (lambda t: 1 - (1 + t) * mp.exp(-t), np.logspace(-18, 4, 60)),
+    "minus_log1p": (lambda v: v - mp.log1p(v), [v for v in ARGUMENTS if v > -0.99]),
+    "log_minus_log1p": (
+        lambda w: mp.log(mp.exp(w) - mp.log1p(mp.exp(w))),
+        np.linspace(-60, 60, 241),
+    ),
+    "log_cosh": (lambda x: mp.log(mp.cosh(x)), ARGUMENTS),
+    "log_mean_exp_zero": (lambda t: mp.log((1 + mp.exp(t)) / 2), ARGUMENTS),
+    "fair_coin_divergence": (
+        lambda t: t / 2 * mp.tanh(t / 2) - mp.log(mp.cosh(t / 2)),
+        np.logspace(-18, 2, 60),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives_match_fifty_digits(name):
+    reference, arguments = CASES[name]
+    function = getattr(_special, name)
+    values, slopes = jax.vmap(jax.value_and_grad(function))(jnp.asarray(arguments))
+    for argument, value, slope in zip(arguments, values, slopes):
+        with mp.workdps(140):
+            exact = mp.mpf(float(argument))
+            assert relative_error(value, reference(exact)) < 1e-13, argument
+            expected = mp.diff(reference, exact, h=(abs(exact) or 1) * mp.mpf(10) ** -25)
+            # A derivative that is itself tiny against its parts is held to rounding of those.
+            scale = max(abs(expected), abs(reference(exact)))
+            assert abs(mp.mpf(float(slope)) - expected) < 1e-13 * scale, argument
+
+
+def test_log_abs_sum_survives_weights_outside_floating_point():
+    weights = jnp.asarray([-1e7, -1e7 + 1.0, 2e5])
+    total = _special.log_abs_sum([(weights, jnp.asarray([1.0, -0.5, 0.0]))])
+    np.testing.assert_allclose(total, -1e7 + np.log(abs(1.0 - 0.5 * np.e)), rtol=1e-14)
+    assert _special.log_abs_sum([(weights, jnp.zeros(3))]) == -jnp.inf

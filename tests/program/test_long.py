@@ -1,0 +1,156 @@
+"""Programs with complexity priors in a sampler: convergence, divergent steps and calibration."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro.infer import MCMC, NUTS, Predictive
+from scipy import stats
+
+import predcp
+from predcp._numerics.chains import worst_rhat
+from tests.program.programs import EXAMPLES
+
+CHAINS, WARMUP, DRAWS = 4, 1000, 1000
+# Predictions rarely move by more than a nat.
+STATEMENT = predcp.tail(divergence=1.0, probability=0.05)
+
+
+def sampled(model, args, key=0, **sizes):
+    kernel = NUTS(model, target_accept_prob=0.95, max_tree_depth=10)
+    sizes = {"num_warmup": WARMUP, "num_samples": DRAWS, "num_chains": CHAINS, **sizes}
+    mcmc = MCMC(kernel, chain_method="vectorized", progress_bar=False, **sizes)
+    mcmc.run(jax.random.key(key), *args, extra_fields=("diverging",))
+    draws = {name: np.asarray(d) for name, d in mcmc.get_samples(group_by_chain=True).items()}
+    return draws, int(np.sum(mcmc.get_extra_fields()["diverging"]))
+
+
+def worst(draws: dict[str, np.ndarray]) -> float:
+    """The largest R-hat of all quantities."""
+    return max(worst_rhat(each.reshape(*each.shape[:2], -1)) for each in draws.values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_program_samples_as_well_as_with_its_own_prior(name):
+    example = EXAMPLES[name]
+    args, program = example.args(), example.for_sampling()
+    _, before = sampled(program, args)
+    draws, after = sampled(predcp.with_complexity(program, {example.scale: STATEMENT}), args)
+    kept = draws if example.identified is None else {n: draws[n] for n in example.identified}
+    assert worst(kept) < 1.01
+    # One divergent step in a thousand is chance.
+    assert after <= max(before, CHAINS * DRAWS // 1000)
+
+
+# Calibration. Scales and data are drawn from the program with its complexity prior, and the rank of
+# the scale among posterior draws must be uniform (Talts et al. 2018).
+
+
+class Calibrated(NamedTuple):
+    """A small program, its design, its scale, and the pi of its prior."""
+
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    scale: str
+
+
+def small_normal(group, y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(0, 0.3))
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    z = numpyro.sample("z", dist.Normal(0, 1).expand([5]).to_event(1))
+    numpyro.sample("y", dist.Normal(mu + tau * z[group], sigma).to_event(1), obs=y)
+
+
+def small_counts(y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 0.5))
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    z = numpyro.sample("z", dist.Normal(0, 1).expand([6]).to_event(1))
+    numpyro.sample("y", dist.Poisson(jnp.exp(mu + tau * z)).to_event(1), obs=y)
+
+
+def small_coins(trials, y=None):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    z = numpyro.sample("z", dist.Normal(0, 1).expand([6]).to_event(1))
+    rows = dist.Binomial(trials, logits=mu + tau * z).to_event(1)
+    numpyro.sample("y", rows, obs=y)
+
+
+CALIBRATED = {
+    "normal": Calibrated(small_normal, (jnp.array([0, 0, 1, 2, 3, 4]),), "tau"),
+    "counts": Calibrated(small_counts, (), "tau"),
+    "coins": Calibrated(small_coins, (jnp.array([2, 2, 2, 3, 3, 3]),), "tau"),
+}
+PI = predcp.Gamma(shape=0.5, scale=0.1)
+REPEATS, KEPT, LEVEL = 400, 25, 1e-3
+
+
+def score(model, simulated, repeats=REPEATS):
+    """Standardised sum of normal scores of the ranks: standard normal if calibrated."""
+    kernel = NUTS(model, target_accept_prob=0.9)
+    mcmc = MCMC(
+        kernel, num_warmup=200, num_samples=10 * KEPT, thinning=10, progress_bar=False,
+        jit_model_args=True,
+    )  # fmt: skip
+    random, total = np.random.default_rng(0), 0.0
+    for repeat in range(repeats):
+        args = tuple(each[repeat] for each in simulated["args"])
+        mcmc.run(jax.random.key(repeat), *args)
+        rank = np.sum(np.asarray(mcmc.get_samples()["tau"]) < simulated["tau"][repeat])
+        total += stats.norm.ppf((rank + random.uniform()) / (KEPT + 1))
+    return float(total / np.sqrt(repeats))
+
+
+def simulate(case, rest, repeats=REPEATS):
+    """Draws of the scale and the data from the program with its complexity prior."""
+    model = predcp.with_complexity(case.model, {"tau": PI}, rest=rest, observed=["y"], draws=8)
+    draws = Predictive(model, num_samples=repeats)(jax.random.key(5), *case.args)
+    fixed = [np.broadcast_to(each, (repeats, *each.shape)) for each in case.args]
+    return {"tau": np.asarray(draws["tau"]), "args": (*fixed, np.asarray(draws["y"]))}
+
+
+def fitted(case, rest, factor=1.0):
+    """The program to fit; `factor` makes the scale of its prior wrong by that much."""
+    # D is nearly a square of the scale where this pi has its mass.
+    pi = predcp.Gamma(shape=0.5, scale=0.1 * factor**2)
+    return predcp.with_complexity(case.model, {"tau": pi}, rest=rest, draws=8)
+
+
+def power_without_data(factor: float, repeats: int) -> float:
+    """Power of the test where the data say nothing: ranks are those of a prior in a wrong one."""
+    # Under this pi a Gaussian scale is half-normal.
+    tau = stats.halfnorm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    shift = np.mean(stats.norm.ppf(stats.halfnorm.cdf(tau / factor)))
+    bar = stats.norm.ppf(1.0 - LEVEL / 2.0)
+    return float(stats.norm.sf(bar - abs(shift) * np.sqrt(repeats)))
+
+
+def test_calibration_has_the_power_to_see_a_factor():
+    assert power_without_data(1.3, REPEATS) > 0.95
+    assert power_without_data(1.0001, REPEATS) < 2.0 * LEVEL
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rest", ["given", "prior"])
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_posterior_draws_are_calibrated(name, rest):
+    case = CALIBRATED[name]
+    simulated = simulate(case, rest)
+    bar = stats.norm.ppf(1.0 - LEVEL / 2.0)
+    assert abs(score(fitted(case, rest), simulated)) < bar
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibration_sees_a_scale_that_is_wrong_by_a_factor(name):
+    case = CALIBRATED[name]
+    simulated = simulate(case, "given")
+    bar = stats.norm.ppf(1.0 - LEVEL / 2.0)
+    assert abs(score(fitted(case, "given", factor=1.3), simulated)) > bar
