@@ -11,6 +11,7 @@ displacement stays a log.
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +51,7 @@ def closed_form(
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
         terms = formula(reference, displacement)
-        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -114,7 +115,7 @@ def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
     def total(terms: list[Terms]) -> Array:
-        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
 
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)
