@@ -34,6 +34,7 @@ def closed_form(
     near: float = 0.2,
     event_axes: int = 0,
     fixed: tuple[str, ...] = (),
+    nodes: int = 1,
 ) -> Rule:
     """The rule of a formula.
 
@@ -46,6 +47,7 @@ def closed_form(
     - `event_axes`: how many trailing axes of a coordinate belong to one observation; the terms have
         the other axes only.
     - `fixed`: coordinates that must not move.
+    - `nodes`: how many numbers the formula passes through for one observation.
     """
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
@@ -108,7 +110,7 @@ def closed_form(
         ]
         return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
 
-    return Rule(value, slope, bounded, fixed)
+    return Rule(value, slope, bounded, fixed, nodes * len(_NODES))
 
 
 def hellinger_from(distance: Rule) -> Rule:
@@ -131,4 +133,4 @@ def hellinger_from(distance: Rule) -> Rule:
         terms = distance.slope(reference, direction, log_size, velocity)
         return [(weight - whole, coefficient) for weight, coefficient in terms]
 
-    return Rule(value, slope, True, distance.fixed)
+    return Rule(value, slope, True, distance.fixed, distance.nodes)

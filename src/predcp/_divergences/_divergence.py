@@ -45,12 +45,15 @@ class Rule(NamedTuple):
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
     - `fixed`: coordinates that the model and the reference must share.
+    - `nodes`: how many numbers the divergence of one observation passes through (nodes of a
+        quadrature), from which maps see how many scales they can take at once.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
     slope: Callable[[Coordinates, Coordinates, LogSize, Coordinates], list[Terms]]
     bounded: bool
     fixed: tuple[str, ...] = ()
+    nodes: int = 1
 
 
 class Member(NamedTuple):
@@ -384,7 +387,7 @@ def counted(rule: Rule) -> Rule:
     def slope(reference, direction, log_size, velocity):
         return times(rule.slope(reference, direction, log_size, velocity), reference)
 
-    return Rule(value, slope, rule.bounded, (*rule.fixed, "total_count"))
+    return Rule(value, slope, rule.bounded, (*rule.fixed, "total_count"), rule.nodes)
 
 
 kl = Divergence("kl")

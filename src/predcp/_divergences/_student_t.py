@@ -83,5 +83,6 @@ for _divergence, _reverse in ((kl, False), (reverse_kl, True)):
             moving=("loc", "log_scale"),
             bounded=False,
             fixed=("df",),
+            nodes=len(_GRID),
         ),
     )
