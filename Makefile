@@ -62,7 +62,7 @@ test-long: $(STAMP)  ## run the tests that take minutes each
 
 test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be installed; two minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
-	$(BIN)/python -m pytest -m browser tests/explore
+	$(BIN)/python -m pytest -m browser tests/explore tests/test_site.py
 
 demo: $(STAMP)  ## audit a model, state its prior in one sentence, fit before and after (a minute)
 	$(BIN)/python -m predcp demo

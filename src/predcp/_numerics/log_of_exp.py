@@ -132,9 +132,7 @@ def _softplus_of(jaxpr: Any, arguments: list[Any]) -> list[_Known] | None:
     """
     if {equation.primitive.name for equation in jaxpr.eqns} != _LOGADDEXP or len(arguments) != 2:
         return None
-    zero = [
-        not isinstance(a, Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments
-    ]
+    zero = [not isinstance(a, Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments]
     if zero[1]:
         return [_Known(log=log_softplus(jnp.asarray(arguments[0])))]
     return [_Known(log=log_softplus(jnp.asarray(arguments[1])))] if zero[0] else None
