@@ -67,7 +67,7 @@ def complexity_of(family: Family) -> predcp.ProgramComplexity:
             effect = numpyro.sample("effect", dist.Normal(0.0, sigma))
         numpyro.sample("y", family.observation(family.base + effect[groups]))
 
-    return predcp.complexity_of(model, "sigma", observed=["y"], draws=64)
+    return predcp.complexity_of(model, "sigma", observed=["y"], draws=32)
 
 
 def rows_of(name: str) -> list[str]:
