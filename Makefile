@@ -12,7 +12,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 PART := tests/support tests/numerics tests/divergence_priors tests/maps/test_maps.py tests/maps/test_modular.py \
 	tests/test_prior.py tests/test_summaries.py tests/test_plot.py tests/program/test_refusals.py \
 	tests/program/test_with_complexity.py tests/linear/test_bad_input.py tests/linear/test_posterior.py \
-	tests/resnet/test_resnet_faults.py tests/fewshot/test_inner_loop.py tests/data  tests/experiments/test_store.py \
+	tests/resnet/test_resnet_faults.py tests/fewshot/test_inner_loop.py tests/data tests/experiments/test_store.py tests/experiments/test_runner.py \
 	tests/cli/test_audit_command.py
 
 .PHONY: check test-part test-exact test-newest test-oldest test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
