@@ -56,3 +56,12 @@ def test_the_core_is_small_enough_to_read_in_an_afternoon():
     files = [path for path in FILES if room_of(path) in CORE]
     files += [SOURCE / name for name in CORE_FILES]
     assert sum(len(path.read_text().splitlines()) for path in files) <= MOST_CORE_LINES
+
+
+def test_the_list_of_long_tests_names_tests_that_exist():
+    root = SOURCE.parent.parent
+    lines = (root / "tests" / "long.txt").read_text().splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            path, function = line.split("[")[0].split("::")
+            assert f"def {function}(" in (root / path).read_text(), line
