@@ -170,10 +170,14 @@ def _trace(jaxpr: Any, inputs: Sequence[Form | None]) -> list[Form | None]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fraction, bool] | None:
+def power_and_moving(
+    function: Callable[..., Any], tau: Any, *fixed: Any
+) -> tuple[tuple[Fraction, bool], tuple[bool, ...]] | None:
     """The degree `a` if every array of `function(tau, *fixed)` is fixed or `constant + tau^a z`.
 
-    Also whether no moving array has a constant part. None if it is not so, or not seen to be.
+    None if it is not so, or not seen to be.
+
+    **Returns** the degree and whether no moving array has a constant part; by array, whether it moves.
     """
     traced = jax.make_jaxpr(function)(tau, *fixed)
     inputs = [Form(False, Fraction(1))] + [FIXED] * (len(traced.jaxpr.invars) - 1)
@@ -187,4 +191,11 @@ def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fract
     degree = degrees.pop()
     if degree is None or degree <= 0:
         return None
-    return degree, all(form.pure for form in moving)
+    power = degree, all(form.pure for form in moving)
+    return power, tuple(form.degree is not None for form in forms)
+
+
+def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fraction, bool] | None:
+    """The degree alone of `power_and_moving`, and whether no moving array has a constant part."""
+    found = power_and_moving(function, tau, *fixed)
+    return None if found is None else found[0]
