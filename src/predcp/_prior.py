@@ -270,7 +270,8 @@ class ComplexityPrior(dist.TransformedDistribution):
         double = jnp.finfo(table.low.dtype).eps < 1e-12
         allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
         counted = wanted > np.max(wanted, axis=0) - depth
-        error = float(np.max(np.abs(got - wanted), where=counted, initial=0.0))
+        gap = np.subtract(got, wanted, out=np.zeros_like(wanted), where=counted)
+        error = float(np.max(np.abs(gap)))
         if not error <= allowed:
             raise RuntimeError(
                 f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
