@@ -45,12 +45,14 @@ class Rule(NamedTuple):
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
     - `fixed`: coordinates that the model and the reference must share.
+    - `nodes`: how many points a quadrature takes for one value, 1 for a closed form.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
     slope: Callable[[Coordinates, Coordinates, LogSize, Coordinates], list[Terms]]
     bounded: bool
     fixed: tuple[str, ...] = ()
+    nodes: int = 1
 
 
 class Member(NamedTuple):

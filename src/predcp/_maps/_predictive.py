@@ -115,7 +115,8 @@ class PredictiveComplexity(ScalarComplexity):
         for name in ("per", "weights"):
             _check_broadcasts(name, getattr(self, name), found)
         leaves = jax.tree.leaves([member.coordinates for member in found])
-        self.cost = 8 * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
+        nodes = max(rule.nodes for rule in rules)
+        self.cost = 8 * self._count * nodes * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod
     def trusted(cls, **fields: Any) -> "PredictiveComplexity":
