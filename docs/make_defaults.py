@@ -67,7 +67,7 @@ def complexity_of(family: Family) -> predcp.ProgramComplexity:
             effect = numpyro.sample("effect", dist.Normal(0.0, sigma))
         numpyro.sample("y", family.observation(family.base + effect[groups]))
 
-    return predcp.complexity_of(model, "sigma", observed=["y"], draws=64)
+    return predcp.complexity_of(model, "sigma", observed=["y"], draws=32)
 
 
 def rows_of(name: str) -> list[str]:
@@ -88,8 +88,10 @@ def rows_of(name: str) -> list[str]:
 
 def _survival(quantile: Callable[[float], float], value: float) -> float:
     """P(sigma > value), from the quantile function by bisection."""
+    if not math.isfinite(value):
+        return 0.0
     low, high = 0.0, 1.0
-    for _ in range(60):
+    for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if quantile(middle) < value else (low, middle)
     return 1.0 - low

@@ -9,7 +9,7 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -23,8 +23,8 @@ RESULTS = HERE.parent / "results"
 BENCHMARKS = HERE.parent / "benchmarks" / "results"
 PAGES = ("table-1.md", "table-2.md", "table-3.md")
 # With spaces at which no line breaks.
-_PM = "\u00a0±\u00a0"
-_BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PM = "\u00a0±\u00a0"
+BLOCK = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _TABLE1_PRIORS = ("half-cauchy", "ecp", "predcp")
 _TABLE2_PRIORS = ("fixed-0.1", "fixed-1", "inverse-gamma", "predcp")
 _NAMES = {"half-cauchy": "half-Cauchy", "ecp": "ECP", "predcp": "PredCP"}
@@ -74,13 +74,13 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def pm(values: Sequence[float], digits: int = 3) -> str:
     """Mean ± standard error."""
     mean, error = mean_and_error(values)
-    return f"{mean:.{digits}f}{_PM}{error:.{digits}f}"
+    return f"{mean:.{digits}f}{PM}{error:.{digits}f}"
 
 
 def printed(data: str, prior: str, inference: str, metric: str, experiment: str) -> str:
     """The paper's figure."""
     figure = paper_figures(experiment).get((data, prior, inference, metric))
-    return "" if figure is None else f"{figure.mean:.2f}{_PM}{figure.error:.2f}"
+    return "" if figure is None else f"{figure.mean:.2f}{PM}{figure.error:.2f}"
 
 
 def table1_mcmc() -> str:
@@ -238,8 +238,7 @@ def depth(name: str, digits: int) -> str:
     ):
         cells = {row["layers"]: row for row in group}
         texts = [
-            f"{cells[n][name]:.{digits}f}{_PM}{cells[n][f'{name}_error']:.{digits}f}"
-            for n in depths
+            f"{cells[n][name]:.{digits}f}{PM}{cells[n][f'{name}_error']:.{digits}f}" for n in depths
         ]
         rows.append((str(data), str(prior), *texts))
     return markdown(("data", "prior", *(f"{n} layers" for n in depths)), rows)
@@ -313,7 +312,7 @@ def fc100(shots: int) -> str:
             (
                 row["prior"],
                 *(
-                    f"{one['accuracy']:.2f}{_PM}{one['standard_error']:.2f}"
+                    f"{one['accuracy']:.2f}{PM}{one['standard_error']:.2f}"
                     for one in (checked, row)
                 ),
                 *(_less(row, reference) for reference in ("maml", "flat")),
@@ -333,7 +332,7 @@ def _less(row: dict[str, Any], reference: str) -> str:
     """A paired difference."""
     if f"less_{reference}" not in row:
         return ""
-    return f"{row[f'less_{reference}']:+.2f}{_PM}{row[f'less_{reference}_error']:.2f}"
+    return f"{row[f'less_{reference}']:+.2f}{PM}{row[f'less_{reference}_error']:.2f}"
 
 
 _VARIANTS = {
@@ -359,7 +358,7 @@ def fewshot_search() -> str:
                 "" if settings.get("into_shared", True) else "kept out",
                 ", ".join(words for name, words in _VARIANTS.items() if name in settings),
                 f"{settings['inner_rate']:g}",
-                f"{accuracy:.2f}{_PM}{figures['validation_standard_error']:.2f}",
+                f"{accuracy:.2f}{PM}{figures['validation_standard_error']:.2f}",
                 f"{metric(record, 'validation', 'log_likelihood'):.2f}",
                 f"{metric(record, 'train', 'accuracy'):.0f}",
                 f"{figures['selected_iteration']:.0f}",
@@ -410,28 +409,32 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def filled(text: str) -> str:
+def filled(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
     """A page with its tables as the results have them."""
-    return _BLOCK.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+    return BLOCK.sub(lambda match: match[1] + tables[match[2]]() + match[3], text)
 
 
-def main() -> None:
+def fill_pages(
+    description: str | None,
+    pages: Sequence[str] = PAGES,
+    tables: Mapping[str, Callable[[], str]] = TABLES,
+) -> None:
     """Write the pages, or with `--check` say which differ."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     stale = []
-    for name in PAGES:
+    for name in pages:
         page = HERE / name
         text = page.read_text(encoding="utf-8")
-        new = filled(text)
+        new = filled(text, tables)
         if new != text:
             stale.append(name)
             if not options.check:
                 page.write_text(new, encoding="utf-8")
     if options.check and stale:
-        sys.exit(f"not as the results have them: {', '.join(stale)}; run docs/make_tables.py")
+        sys.exit(f"not as the results have them: {', '.join(stale)}; run {sys.argv[0]}")
 
 
 if __name__ == "__main__":
-    main()
+    fill_pages(__doc__)

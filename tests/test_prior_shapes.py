@@ -127,7 +127,13 @@ def entry_of(pi, index):
 
 @pytest.mark.parametrize("map_name", MAPS_BY_SHAPE)
 @pytest.mark.parametrize(
-    "pi_name,pi_shape", [("none", ()), ("log-cauchy", (3,)), ("gamma", (2, 3))]
+    "pi_name,pi_shape",
+    [
+        ("none", ()),
+        ("log-cauchy", (3,)),
+        # Quantiles of a gamma are roots of their own: half a minute to compile.
+        pytest.param("gamma", (2, 3), marks=pytest.mark.long),
+    ],
 )
 def test_every_shape_broadcasts_as_numpyros_do(map_name, pi_name, pi_shape):
     map_shape, make = MAPS_BY_SHAPE[map_name]

@@ -91,6 +91,7 @@ def test_the_site_builds_strictly_and_fetches_nothing_from_elsewhere(site):
         assert not [item for item in fetched.addresses if re.match(r"(https?:)?//", item)], page
 
 
+@pytest.mark.browser
 def test_formulas_are_typeset_in_a_browser(site, browser):
     pages = [page for page in site.rglob("*.html") if 'class="arithmatex"' in page.read_text()]
     assert (site / "idea.html") in pages

@@ -184,6 +184,53 @@ def test_patience_stops_a_fit_and_freezes_a_run(network, settings, train_pool, v
     assert np.argmax(seen) == len(seen) - 3
 
 
+@pytest.mark.long
+def test_stopped_runs_leave_the_program_and_change_nothing(
+    network, settings, train_pool, validation_pool, tmp_path, monkeypatch
+):
+    """Six runs stop at different looks: each ends as it does alone, and the program shrinks."""
+    patient = replace(
+        settings, iterations=400, patience=4, validate_every=2, outer_rate=1e-2, validation_tasks=40
+    )
+    runs = [Run(as_module_prior(prior), seed) for prior in PRIORS[1:] for seed in (3, 4)]
+    sizes = []
+    real = Trainer.advance
+
+    def advance(trainer, state, length):
+        sizes.append(len(trainer.runs))
+        return real(trainer, state, length)
+
+    monkeypatch.setattr(Trainer, "advance", advance)
+    together = fit_runs(network, patient, runs, train_pool, validation_pool)
+    sizes_in_one_go = list(sizes)
+    assert sizes_in_one_go == sorted(sizes, reverse=True)
+    assert len(set(sizes)) > 2 and sizes[-1] <= 2
+    for place, run in enumerate(runs):
+        alone = fit_runs(network, patient, [run], train_pool, validation_pool)
+        assert alone.iteration[0] == together.iteration[place]
+        for ours, theirs in zip(leaves(alone.best, 0), leaves(together.best, place), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+        # What a run was seen to do until it stopped is in the history as it was.
+        looks = len(alone.history["iteration"])
+        for name in ("sigma", "validation_accuracy", "loss"):
+            np.testing.assert_allclose(
+                together.history[name][:looks, place], alone.history[name][:, 0], rtol=1e-6
+            )
+    sizes.clear()
+    half = len(sizes_in_one_go) - 2
+    fit = partial(fit_runs, network, patient, runs, train_pool, validation_pool)
+    with monkeypatch.context() as patch:
+        paused_at(half, KeyboardInterrupt(), patch)
+        with pytest.raises(KeyboardInterrupt):
+            fit(checkpoint=tmp_path / "fit")
+    resumed = fit(checkpoint=tmp_path / "fit")
+    assert sizes[:half] + sizes[half + 1 :] == sizes_in_one_go
+    for ours, theirs in zip(jax.tree.leaves(resumed.best), jax.tree.leaves(together.best)):
+        np.testing.assert_array_equal(ours, theirs)
+    for name, values in together.history.items():
+        np.testing.assert_array_equal(resumed.history[name], values)
+
+
 def test_programs_are_traced_once(whole, network, settings, train_pool, validation_pool):
     before = train_module._advance._cache_size()
     others = [Run(replace(prior, beta=0.3) if prior.weight else prior, 8) for prior, _ in RUNS]

@@ -345,3 +345,17 @@ def test_entries_of_one_site_are_sampled_in_order():
     del values["y"]
     density, _ = log_density(model, args, {}, values)
     assert np.isfinite(density)
+
+
+def test_a_program_without_its_data_runs_forwards():
+    def model(y=None):
+        tau = numpyro.sample("tau", dist.HalfNormal(1.0))
+        with numpyro.plate("groups", 4):
+            effect = numpyro.sample("effect", dist.Normal(0.0, tau))
+            numpyro.sample("y", dist.Poisson(jnp.exp(effect)), obs=y)
+
+    better = predcp.with_complexity(model, {"tau": predcp.Exponential(mean=0.1)}, draws=2)
+    forwards = numpyro.infer.Predictive(better, num_samples=5)(jax.random.key(0))
+    assert forwards["y"].shape == (5, 4)
+    given = numpyro.infer.Predictive(better, {"tau": forwards["tau"], "effect": forwards["effect"]})
+    assert given(jax.random.key(1))["y"].shape == (5, 4)

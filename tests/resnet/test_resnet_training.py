@@ -73,10 +73,13 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
             raise Killed
 
     with pytest.raises(Killed):
-        trained(model("predcp"), epochs=6, checkpoint=path, report=kill)
+        trained(model("predcp"), epochs=6, checkpoint=path, report_progress=kill)
     seen = []
     resumed = trained(
-        model("predcp"), epochs=6, checkpoint=path, report=lambda done, total: seen.append(done)
+        model("predcp"),
+        epochs=6,
+        checkpoint=path,
+        report_progress=lambda done, total: seen.append(done),
     )
     assert seen == [5, 6]
     leaves_equal(whole.posterior, resumed.posterior)

@@ -11,6 +11,7 @@ displacement stays a log.
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +34,7 @@ def closed_form(
     near: float = 0.2,
     event_axes: int = 0,
     fixed: tuple[str, ...] = (),
+    nodes: int = 1,
 ) -> Rule:
     """The rule of a formula.
 
@@ -45,12 +47,13 @@ def closed_form(
     - `event_axes`: how many trailing axes of a coordinate belong to one observation; the terms have
         the other axes only.
     - `fixed`: coordinates that must not move.
+    - `nodes`: how many numbers the formula passes through for one observation.
     """
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
         terms = formula(reference, displacement)
-        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -107,14 +110,14 @@ def closed_form(
         ]
         return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
 
-    return Rule(value, slope, bounded, fixed)
+    return Rule(value, slope, bounded, fixed, nodes * len(_NODES))
 
 
 def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
     def total(terms: list[Terms]) -> Array:
-        return sum((jnp.exp(w) * c for w, c in terms), start=jnp.zeros(()))
+        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
 
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)
@@ -130,4 +133,4 @@ def hellinger_from(distance: Rule) -> Rule:
         terms = distance.slope(reference, direction, log_size, velocity)
         return [(weight - whole, coefficient) for weight, coefficient in terms]
 
-    return Rule(value, slope, True, distance.fixed)
+    return Rule(value, slope, True, distance.fixed, distance.nodes)

@@ -45,7 +45,8 @@ class Rule(NamedTuple):
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
     - `fixed`: coordinates that the model and the reference must share.
-    - `nodes`: how many points a quadrature takes for one value, 1 for a closed form.
+    - `nodes`: how many numbers the divergence of one observation passes through (nodes of a
+        quadrature), from which maps see how many scales they can take at once.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
@@ -386,7 +387,7 @@ def counted(rule: Rule) -> Rule:
     def slope(reference, direction, log_size, velocity):
         return times(rule.slope(reference, direction, log_size, velocity), reference)
 
-    return Rule(value, slope, rule.bounded, (*rule.fixed, "total_count"))
+    return Rule(value, slope, rule.bounded, (*rule.fixed, "total_count"), rule.nodes)
 
 
 kl = Divergence("kl")

@@ -116,7 +116,7 @@ class PredictiveComplexity(ScalarComplexity):
             _check_broadcasts(name, getattr(self, name), found)
         leaves = jax.tree.leaves([member.coordinates for member in found])
         nodes = max(rule.nodes for rule in rules)
-        self.cost = 8 * self._count * nodes * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
+        self.cost = 8 * nodes * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod
     def trusted(cls, **fields: Any) -> "PredictiveComplexity":

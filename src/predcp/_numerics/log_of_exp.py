@@ -91,7 +91,8 @@ def _run(
     known = dict(zip(variables, facts))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
+        # A literal may be a Python number, whose type is that of its place in the program.
+        return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, Literal) else values[atom]
 
     def fact(atom: Any) -> _Known:
         return _NOTHING if isinstance(atom, Literal) else known[atom]
@@ -132,9 +133,7 @@ def _softplus_of(jaxpr: Any, arguments: list[Any]) -> list[_Known] | None:
     """
     if {equation.primitive.name for equation in jaxpr.eqns} != _LOGADDEXP or len(arguments) != 2:
         return None
-    zero = [
-        not isinstance(a, jax.core.Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments
-    ]
+    zero = [not isinstance(a, Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments]
     if zero[1]:
         return [_Known(log=log_softplus(jnp.asarray(arguments[0])))]
     return [_Known(log=log_softplus(jnp.asarray(arguments[1])))] if zero[0] else None
@@ -241,7 +240,7 @@ def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
         return _Known(log=jnp.logaddexp(*logs))
     (other,) = [jnp.asarray(value) for value, log in zip(arguments, logs) if log is None]
     (log,) = [log for log in logs if log is not None]
-    if not isinstance(other, jax.core.Tracer) and bool(np.all(np.asarray(other) >= 0.0)):
+    if not isinstance(other, Tracer) and bool(np.all(np.asarray(other) >= 0.0)):
         # The total may have overflowed: leave it out of the program altogether.
         return _Known(log=jnp.logaddexp(_filled(other, None), log))
     positive = other > 0.0

@@ -17,7 +17,7 @@ from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta
 from predcp.fewshot._runs import Run
 from predcp.fewshot._settings import Settings
-from predcp.fewshot._train import State, Trainer
+from predcp.fewshot._train import State, Trainer, put_back, some_of
 
 # Seconds between checkpoints: a long fit loses at most so much.
 _CHECKPOINT_SECONDS = 60.0
@@ -65,8 +65,9 @@ def fit_runs(
 ) -> Fit:
     """Train runs side by side in one program.
 
-    A run's result does not depend on its company but for rounding. Interrupted with a checkpoint,
-    the same call resumes and gives the same bits.
+    A run's result does not depend on its company but for rounding. Runs that have stopped (see
+    `Settings.patience`) leave the program a third at a time. Interrupted with a checkpoint, the same
+    call resumes and gives the same bits.
 
     **Arguments**: as `Trainer`'s; `checkpoint`, a file; `report_progress`, see `ReportProgress`; `seconds`,
     after which to stop with `Paused`.
@@ -87,17 +88,18 @@ def fit_runs(
             began = time.perf_counter()
             done = int(state.iteration)
             length = min(settings.validate_every, settings.iterations - done)
-            advanced, means = trainer.advance(state, length)
+            places = trainer.working(state)
+            part = trainer.narrowed(places)
+            advanced, means = part.advance(some_of(state, places), length)
             jax.block_until_ready(advanced)
             spent += time.perf_counter() - began
-            looked, seen = trainer.selected(advanced)
-            seen = {name: np.asarray(values) for name, values in seen.items()}
-            record(history, trainer, looked, means | seen)
-            state = looked
+            looked, seen = part.selected(advanced)
+            record(history, part, looked, means | seen, places)
+            state = put_back(state, looked, places)
             finished = _over(settings, state)
             if report_progress is not None:
-                accuracy = seen.get("validation_accuracy", np.asarray(means["accuracy"]))
-                report_progress(int(state.iteration), settings.iterations, accuracy)
+                name = "validation_accuracy" if seen else "accuracy"
+                report_progress(int(state.iteration), settings.iterations, history[name][-1])
             late = time.monotonic() - written > _CHECKPOINT_SECONDS
             over = seconds is not None and time.monotonic() - started > seconds
             if saved is not None and (finished or late or over):
@@ -147,13 +149,20 @@ def identity(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def record(history: History, trainer: Trainer, state: State, seen: dict[str, Any]) -> None:
-    """Add one validation to the history."""
+def record(
+    history: History, trainer: Trainer, state: State, seen: dict[str, Any], places: list[int]
+) -> None:
+    """Add one validation to the history; runs that are no longer trained keep their last figures.
+
+    **Arguments**: `trainer` and `state` of the runs at `places`.
+    """
     history["iteration"].append(int(state.iteration))
-    history["sigma"].append(np.exp(np.asarray(state.meta.log_sigma)))
-    history["kappa"].append(np.asarray(trainer.kappa(state.meta)))
-    for name, values in seen.items():
-        history.setdefault(name, []).append(np.asarray(values))
+    sigma = np.exp(np.asarray(state.meta.log_sigma))
+    for name, values in {"sigma": sigma, "kappa": trainer.kappa(state.meta), **seen}.items():
+        earlier = history.setdefault(name, [])
+        whole = np.array(earlier[-1] if earlier else values)
+        whole[places] = values
+        earlier.append(whole)
 
 
 def _empty_history() -> History:

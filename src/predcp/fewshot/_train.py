@@ -1,11 +1,13 @@
 """Training: runs side by side in one compiled program, iterations in a scan."""
 
+import copy
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int, PyTree
@@ -96,6 +98,35 @@ class Trainer:
             (self.train, self.validation), self._everywhere
         )
 
+    def narrowed(self, places: Sequence[int]) -> "Trainer":
+        """A trainer of some of the runs; it computes for them what this one does."""
+        if list(places) == list(range(len(self.runs))):
+            return self
+        other = copy.copy(self)
+        other.runs = tuple(self.runs[place] for place in places)
+        chosen = jnp.asarray(places)
+        other.values, other.seeds = jax.tree.map(
+            lambda leaf: leaf[chosen], (self.values, self.seeds)
+        )
+        return other
+
+    def working(self, state: State) -> list[int]:
+        """Places of the runs to train on: those that have not stopped, and few that have.
+
+        A program is compiled for a number of runs, so that number falls only when a third of them have
+        stopped. It depends on the state alone: a resumed fit trains in the same company.
+        """
+        patience = self.settings.patience
+        count = len(self.runs)
+        if patience is None or self.validation is None or self._everywhere is not None:
+            return list(range(count))
+        stale = np.asarray(state.stale)
+        active = int(np.sum(stale < patience))
+        while 0 < active <= 2 * count // 3:
+            count = max(active, 2 * count // 3)
+        # Of the stopped runs the latest stay: sets of runs only ever shrink.
+        return sorted(np.argsort(stale, kind="stable")[:count].tolist())
+
     def start(self) -> State:
         """Initial parameters: they depend on the seed, not on the prior."""
         return self.placed(
@@ -160,6 +191,22 @@ class Trainer:
         """kappa of every module on one fixed batch of tasks, with fixed noise."""
         pool = self.train if self.validation is None else self.validation
         return reported_kappa(self.network, self.settings.program, meta, pool)
+
+
+def some_of(state: State, places: Sequence[int]) -> State:
+    """The state of the runs at those places."""
+    chosen = jnp.asarray(places)
+    return jax.tree.map(lambda leaf: leaf[chosen] if jnp.ndim(leaf) else leaf, state)
+
+
+def put_back(state: State, part: State, places: Sequence[int]) -> State:
+    """The state of all runs with the new state of some; the others stay as they were."""
+    chosen = jnp.asarray(places)
+    # Runs left out count validations too: which run stopped first stays known.
+    state = state._replace(stale=state.stale + 1)
+    return jax.tree.map(
+        lambda old, new: old.at[chosen].set(new) if jnp.ndim(old) else new, state, part
+    )
 
 
 def require_alike(pool: Pool, train: Pool, name: str) -> None:

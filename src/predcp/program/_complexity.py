@@ -399,8 +399,9 @@ def require_increasing(complexity: ProgramComplexity) -> None:
     """Refuse a map that falls somewhere, with its reason, where values are known."""
     if not all(concrete(leaf) for leaf in jax.tree.leaves(complexity)):
         return
-    grid = jnp.asarray(_GRID, complexity._dtype)
+    # Known numbers stay numbers, also while the program around them is being traced.
     with jax.ensure_compile_time_eval():
+        grid = jnp.asarray(_GRID, complexity._dtype)
         log_kappa = np.array(complexity.log_value_and_elasticity(grid)[0])
     scale = complexity.program.sites.scale
     wrong = np.isnan(log_kappa) | (log_kappa == np.inf)

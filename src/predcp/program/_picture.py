@@ -35,7 +35,9 @@ def draw_audit(audit: Audit) -> Figure:
 
 def _draw_divergence(panel: Any, each: ScaleAudit) -> None:
     values = np.clip(each.draws["log_kappa"] / np.log(10.0), *_NATS)
-    panel.hist(values, _BINS, _NATS, color=_FILL, weights=np.full(values.size, 1.0 / values.size))
+    panel.hist(
+        values, _BINS, range=_NATS, color=_FILL, weights=np.full(values.size, 1.0 / values.size)
+    )
     for nats in (0.1, 1.0, 10.0):
         panel.axvline(np.log10(nats), color=_LINE, linewidth=0.8, linestyle=":")
     if np.isfinite(each.supremum):
@@ -63,7 +65,9 @@ def _draw_response(panel: Any, each: ScaleAudit) -> None:
     low, high = (0.0, 6.0) if name != "noise_ratio" else (-3.0, 4.0)
     with np.errstate(divide="ignore"):
         shown = np.clip(np.log10(values), low, high)
-    panel.hist(shown, _BINS, (low, high), color=_FILL, weights=np.full(shown.size, 1 / shown.size))
+    panel.hist(
+        shown, _BINS, range=(low, high), color=_FILL, weights=np.full(shown.size, 1 / shown.size)
+    )
     ticks = np.arange(low, high + 0.5)
     panel.set_xticks(
         ticks, [f"{10.0**tick:g}" if abs(tick) < 4 else f"$10^{{{tick:.0f}}}$" for tick in ticks]

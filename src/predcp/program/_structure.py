@@ -70,6 +70,11 @@ class ProgramStructure:
         """Names of the latent sites, in the order of the program."""
         return [site.name for site in self.sites.values() if not site.observed]
 
+    def leaves(self) -> tuple[str, ...]:
+        """Latent sites that depend on others and that no other depends on: data not given."""
+        used = frozenset().union(*self._direct.values())
+        return tuple(name for name in self.latent if self._direct[name] and name not in used)
+
     def require_latent(self, name: str) -> Site:
         """The latent site of that name; an error that lists those there are."""
         site = self.sites.get(name)

@@ -111,16 +111,15 @@ class _Swap:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
-        scales = self._scales(structure)
+        observed = self._predicted(structure)
+        scales = self._scales(structure, observed)
         later = {
             name
             for scale in scales
             for name in (scale.sites.scale, *scale.sites.moved, *scale.sites.idle)
         }
         known: dict[str, Any] = {}
-        first = [
-            name for name in structure.latent if name not in later and name not in self.observed
-        ]
+        first = [name for name in structure.latent if name not in later and name not in observed]
         conditional = any(scale.given for scale in scales)
         if conditional:
             known |= self._show(structure, args, kwargs, first, known)
@@ -156,14 +155,19 @@ class _Swap:
         wanted = shown | {name for name, message in trace.items() if message["type"] == "plate"}
         return {name: trace[name]["value"] for name in wanted if name in trace}
 
-    def _scales(self, structure: ProgramStructure) -> list[_Scale]:
+    def _predicted(self, structure: ProgramStructure) -> tuple[str, ...]:
+        """Sites to predict without data: those named, or all leaves of a program run forwards."""
+        has_data = any(site.observed and not site.factor for site in structure.sites.values())
+        return self.observed if self.observed or has_data else structure.leaves()
+
+    def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[_Scale]:
         names = list(self.priors)
         plan = []
         for place, name in enumerate(names):
             conditional = self.rest == "given"
             others = names[place + 1 :] if conditional else [n for n in names if n != name]
-            sites = structure.around(name, self.observed, others)
-            dead = structure.downstream(others, self.observed)
+            sites = structure.around(name, observed, others)
+            dead = structure.downstream(others, observed)
             given = [n for n in sites.rest if n not in others and n not in dead]
             plan.append((name, sites, tuple(given) if conditional else (), tuple(others)))
         pis = self._pis(structure, plan)
