@@ -26,15 +26,23 @@ class BudgetSwap(Swap):
 
     def _scales(self, structure: ProgramStructure, observed: Any) -> list[ScalePlan]:
         """Each scale with all others of the budget switched off."""
-        plan = []
-        for name in self.priors.names:
+        names = self.priors.names
+        for name in names:
             require_one_scale(structure, name)
-            others = tuple(other for other in self.priors.names if other != name)
-            sites = structure.around(name, observed, others)
-            dead = structure.downstream(others, observed)
-            given = tuple(n for n in sites.rest if n not in others and n not in dead)
-            plan.append(ScalePlan(sites, given if self.rest == "given" else (), others, {}))
-        return plan
+        off = {name: tuple(other for other in names if other != name) for name in names}
+        sites = {name: structure.around(name, observed, off[name]) for name in names}
+        # What any of the scales moves is not known before all of them are.
+        later = {*names, *(site for own in sites.values() for site in (*own.moved, *own.idle))}
+        conditional = self.rest == "given"
+        return [
+            ScalePlan(
+                own,
+                tuple(site for site in own.rest if site not in later) if conditional else (),
+                off[name],
+                {},
+            )
+            for name, own in sites.items()
+        ]
 
     def _sample_scales(
         self,
