@@ -11,7 +11,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
 CORE = ("_divergence_priors", "_divergences", "_maps")
-CORE_FILES = ("_prior.py", "_diagnose.py", "_summaries.py", "plot.py")
+CORE_FILES = ("_prior.py", "_budget.py", "_diagnose.py", "_summaries.py", "plot.py")
 MOST_CORE_LINES = 6000
 
 
