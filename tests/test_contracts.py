@@ -12,7 +12,9 @@ OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
 CORE = ("_divergence_priors", "_divergences", "_maps")
 CORE_FILES = ("_prior.py", "_budget.py", "_diagnose.py", "_summaries.py", "plot.py")
-MOST_CORE_LINES = 6000
+# The core of one component and the first families had 6,000 lines; budgets, limits of other
+# families, joint divergences and the remaining families come on top.
+MOST_CORE_LINES = 7200
 
 
 def room_of(path: Path) -> str:

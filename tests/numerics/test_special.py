@@ -13,6 +13,7 @@ ARGUMENTS = [s * v for v in np.logspace(-18, 2.6, 62) for s in (1.0, -1.0)]
 CASES = {
     "expm1_minus": (lambda t: mp.expm1(t) - t, ARGUMENTS),
     "expm1_minus_scaled": (lambda t: 1 - (1 + t) * mp.exp(-t), np.logspace(-18, 4, 60)),
+    "minus_log1p": (lambda v: v - mp.log1p(v), [v for v in ARGUMENTS if v > -0.99]),
     "log_minus_log1p": (
         lambda w: mp.log(mp.exp(w) - mp.log1p(mp.exp(w))),
         np.linspace(-60, 60, 241),

@@ -84,6 +84,17 @@ def exponential_excess_slope(
     ]
 
 
+def minus_log1p(v: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`v - log(1 + v)` for v > -1, with relative accuracy near 0."""
+    small = jnp.abs(v) < 0.5
+    near = jnp.where(small, v, 0.0)
+    far = jnp.where(small, 1.0, v)
+    # log1p(v) = 2 atanh(r) with r = v / (2 + v), and v - 2 r = v r.
+    r = near / (2.0 + near)
+    series = near * r - 2.0 * r**3 * _polynomial(r**2, _ODD_RECIPROCALS)
+    return jnp.where(small, series, far - jnp.log1p(far))
+
+
 @jax.custom_jvp
 def log_minus_log1p(w: Float[Array, "..."]) -> Float[Array, "..."]:
     """`log(v - log(1 + v))` at `v = exp(w)`, for every real w (v itself may over- or underflow)."""
