@@ -106,6 +106,9 @@ VECTOR_MAPS = {
         [NOISE[:, :2], NOISE[:, 2:]],
     ),
     "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
+    "separate": lambda: predcp.SeparateComplexity(
+        {"rows": predcp.RowEvidence(DESIGN, 0.7, 1.3), "coin": predictive()}
+    ),
     "own": lambda: Chain(),
 }
 ALL_MAPS = {**SCALAR_MAPS, **VECTOR_MAPS}

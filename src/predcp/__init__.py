@@ -10,6 +10,7 @@ from predcp._version import __version__
 
 if TYPE_CHECKING:
     from predcp import linear, resnet
+    from predcp._budget import Budget, BudgetPrior
     from predcp._diagnose import Diagnosis, EntryDiagnosis, diagnose
     from predcp._divergence_priors import (
         DivergencePrior,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         PredictiveComplexity,
         RowEvidence,
         ScalarComplexity,
+        SeparateComplexity,
         TabulatedComplexity,
         VectorComplexity,
     )
@@ -54,12 +56,14 @@ if TYPE_CHECKING:
         Audit,
         ProgramComplexity,
         audit,
+        budget_of,
         complexity_of,
         tail,
         with_complexity,
     )
 
 _HOMES = {
+    "predcp._budget": ("Budget", "BudgetPrior"),
     "predcp._diagnose": ("Diagnosis", "EntryDiagnosis", "diagnose"),
     "predcp._divergence_priors": (
         "DivergencePrior",
@@ -89,6 +93,7 @@ _HOMES = {
         "PredictiveComplexity",
         "RowEvidence",
         "ScalarComplexity",
+        "SeparateComplexity",
         "TabulatedComplexity",
         "VectorComplexity",
     ),
@@ -98,6 +103,7 @@ _HOMES = {
         "Audit",
         "ProgramComplexity",
         "audit",
+        "budget_of",
         "complexity_of",
         "tail",
         "with_complexity",
@@ -113,6 +119,8 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Audit",
+    "Budget",
+    "BudgetPrior",
     "CoefficientEvidence",
     "Complexity",
     "ComplexityPrior",
@@ -136,10 +144,12 @@ __all__ = [
     "ProgramComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "SeparateComplexity",
     "TabulatedComplexity",
     "VectorComplexity",
     "__version__",
     "audit",
+    "budget_of",
     "complexity_of",
     "diagnose",
     "jensen_shannon",

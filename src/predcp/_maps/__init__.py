@@ -19,6 +19,7 @@ from predcp._maps._modular import ModularComplexity
 from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._separate import SeparateComplexity
 from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "SeparateComplexity",
     "TabulatedComplexity",
     "Unit",
     "VectorComplexity",
