@@ -90,6 +90,7 @@ SCALAR_MAPS = {
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
     "program": lambda: predcp.complexity_of(program, "tau", DESIGN, draws=4),
+    "joint": lambda: predcp.JointComplexity(poisson, scaled, jnp.zeros(3), DESIGN, NOISE),
     "negative-binomial": lambda: predcp.NegativeBinomialLimit(2.0),
     "pc-mgamma": predcp.NegativeBinomialLimit,
     "beta-binomial": lambda: predcp.BetaBinomialLimit(0.3),

@@ -11,8 +11,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
 CORE = ("_divergence_priors", "_divergences", "_maps")
-CORE_FILES = ("_prior.py", "_budget.py", "_diagnose.py", "_summaries.py", "plot.py")
-MOST_CORE_LINES = 6000
+CORE_FILES = ("_prior.py", "_diagnose.py", "_summaries.py", "plot.py")
+# 6,000 lines, and 560 for maps of flexibility, separate maps and the joint predictive distribution.
+MOST_CORE_LINES = 6560
 
 
 def room_of(path: Path) -> str:

@@ -15,6 +15,7 @@ from predcp._maps._evidence import (
     RowEvidence,
     require_moving,
 )
+from predcp._maps._joint import JointComplexity
 from predcp._maps._limits import (
     BetaBinomialLimit,
     CorrelationLimit,
@@ -37,6 +38,7 @@ __all__ = [
     "CorrelationLimit",
     "DepthComplexity",
     "GammaLimit",
+    "JointComplexity",
     "LengthscaleLimit",
     "LinearEvidence",
     "LogisticEvidence",

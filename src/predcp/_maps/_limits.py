@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from predcp._maps._complexity import ScalarComplexity, Unit
+from predcp._numerics.gaussian import gaussian_divergence
 from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._numerics.special import (
     digamma_1p,
     log_cosh,
     log_digamma_excess,
-    minus_log1p,
     stirling_gap,
 )
 from predcp._support.check import require_finite, require_positive, require_probability
@@ -224,7 +224,7 @@ class LengthscaleLimit(_Limit):
         # In units of the largest change of the kernel: long lengthscales keep their digits.
         top = jax.lax.stop_gradient(jnp.minimum(jnp.max(power), 0.0))
         change = jnp.expm1(-jnp.exp(power)) * jnp.exp(-top)
-        return 2.0 * top + jnp.log(_gaussian_divergence(self._whitened(change), jnp.exp(top)))
+        return 2.0 * top + jnp.log(gaussian_divergence(self._whitened(change), jnp.exp(top)))
 
     def _whitened(self, change: Array) -> Array:
         """`B^(-1/2) change B^(-1/2)` times amplitude^2, in units of the noise."""
@@ -235,23 +235,4 @@ class LengthscaleLimit(_Limit):
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         apart = jnp.where(self.squares > 0.0, -1.0, 0.0)
-        return jnp.log(_gaussian_divergence(self._whitened(apart), jnp.ones_like(self.ratio)))
-
-
-@jax.custom_jvp
-def _gaussian_divergence(change: Float[Array, "n n"], size: Float[Array, ""]) -> Float[Array, ""]:
-    """`tr(V - log(I + V)) / (2 size^2)` at `V = size * change`, symmetric and above -I; size is fixed."""
-    values = jnp.linalg.eigvalsh(change)
-    v = size * values
-    small = jnp.abs(v) < 1e-5
-    series = values**2 * (0.5 - v / 3.0 + v**2 / 4.0)
-    whole = minus_log1p(jnp.where(small, 1.0, v)) / jnp.where(size > 1e-100, size, 1.0) ** 2
-    return 0.5 * jnp.sum(jnp.where(small, series, whole))
-
-
-@_gaussian_divergence.defjvp
-def _gaussian_divergence_jvp(primals, tangents):
-    # By a solve: eigenvalues that coincide have no derivative of their own.
-    change, size = primals
-    inverse = jnp.linalg.solve(jnp.eye(change.shape[0], dtype=change.dtype) + size * change, change)
-    return _gaussian_divergence(change, size), 0.5 * jnp.sum(inverse * tangents[0])
+        return jnp.log(gaussian_divergence(self._whitened(apart), jnp.ones_like(self.ratio)))
