@@ -12,8 +12,8 @@ OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
 CORE = ("_divergence_priors", "_divergences", "_maps")
 CORE_FILES = ("_prior.py", "_diagnose.py", "_summaries.py", "plot.py")
-# 6,000 lines, and 560 for maps of flexibility, separate maps and the joint predictive distribution.
-MOST_CORE_LINES = 6560
+# 6,000 lines, and 590 for maps of flexibility, separate maps and the joint predictive distribution.
+MOST_CORE_LINES = 6590
 
 
 def room_of(path: Path) -> str:

@@ -442,7 +442,7 @@ def _quantiles(prior: BudgetPrior, q: Array, log_shares: Array, levels: Array) -
     shape = (*q.shape, log_shares.shape[-1])
     low = jnp.broadcast_to(ends[0][..., None] + jnp.min(log_shares, axis=0), shape)
     high = jnp.broadcast_to(ends[1][..., None], shape)
-    log_kappa, _ = jax.lax.fori_loop(0, 60, halve, (low, high))
+    log_kappa, _ = jax.lax.fori_loop(0, 48, halve, (low, high))
     return prior.complexity.log_inverse(log_kappa)
 
 
