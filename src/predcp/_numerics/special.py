@@ -255,6 +255,10 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
     for log_weight, coefficient in terms:
         shape = jnp.broadcast_shapes(jnp.shape(log_weight), jnp.shape(coefficient))
         flat = (*shape[:keep], -1)
+        if jnp.ndim(log_weight) == 0 and len(shape) > keep:
+            # One weight for all: add them up before anything is exponentiated.
+            coefficient = jnp.reshape(coefficient, flat).sum(-1, keepdims=True)
+            shape = coefficient.shape
         pairs.append(
             (
                 jnp.broadcast_to(log_weight, shape).reshape(flat),

@@ -1,6 +1,7 @@
 """The map from a scale of a NumPyro program to the divergence of its predictions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -382,8 +383,10 @@ def program_map(
         noise: dict[str, Any] = {"sites": make_noise(key, draws, shapes, method, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
-        keys = jax.random.split(jax.random.fold_in(key, 1), draws)
-        noise["rest"] = program.prior_draws(arrays, given, left, keys)
+        known = all(concrete(leaf) for leaf in jax.tree.leaves((arrays, given, key)))
+        with jax.ensure_compile_time_eval() if known else nullcontext():
+            keys = jax.random.split(jax.random.fold_in(key, 1), draws)
+            noise["rest"] = program.prior_draws(arrays, given, left, keys)
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None

@@ -17,7 +17,7 @@ from predcp._divergences import Divergence, kl
 from predcp._prior import ComplexityPrior
 from predcp._support.arrays import concrete
 from predcp.program._complexity import ProgramComplexity, program_map, require_increasing
-from predcp.program._run import Values, run
+from predcp.program._run import Values, is_traced, run
 from predcp.program._statements import Tail, pi_of
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -117,6 +117,7 @@ class Swap:
         self.model, self.priors, self.rest = model, priors, rest
         self.observed, self.options = observed, options
         self._solved: dict[Any, dict[str, Any]] = {}
+        self._tables: dict[Any, ComplexityPrior] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
@@ -205,13 +206,13 @@ class Swap:
                 name: dict.fromkeys(entries[name], pi_of(prior, _no_map, {}))
                 for name, prior in self.priors.items()
             }
-        arrays, shape = structure.arguments
+        arrays = structure.arguments.arrays
         if not all(concrete(leaf) for leaf in jax.tree.leaves(arrays)):
             raise ValueError(
                 "a statement in your own units needs the data themselves, and they are being "
                 "traced; call the program once outside of jit, or state pi with predcp.pi_for"
             )
-        key = (shape, tuple(np.asarray(array).tobytes() for array in arrays))
+        key = _data_key(structure)
         if key not in self._solved:
             with jax.ensure_compile_time_eval():
                 self._solved[key] = {
@@ -261,21 +262,50 @@ class Swap:
         shape = structure.sites[name].shape
         if not shape:
             complexity = self._map(structure, scale.sites, values, scale.off)
-            return _sample_scale(name, name, ComplexityPrior(scale.pis[()], complexity))
+            prior = self._prior(structure, name, (), ComplexityPrior(scale.pis[()], complexity))
+            return _sample_scale(name, name, prior)
         # Entries in order: each given those before it, those after it switched off.
         scales = jnp.zeros(shape, structure.sites[name].dtype)
         for index, pi in scale.pis.items():
             complexity = self._map(structure, scale.sites, values, scale.off, index, scales)
             label = f"{name}_{'_'.join(map(str, index))}"
-            tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
+            prior = self._prior(structure, name, index, ComplexityPrior(pi, complexity))
+            tau = _sample_scale(name, label, prior)
             scales = scales.at[index].set(tau)
         return jnp.asarray(numpyro.deterministic(name, scales))
+
+    def _prior(
+        self,
+        structure: ProgramStructure,
+        name: str,
+        index: tuple[int, ...],
+        prior: ComplexityPrior,
+    ) -> ComplexityPrior:
+        """The prior, through a table where its map is the same in every draw."""
+        require_increasing(prior.complexity)
+        # Constants are traced where a program is compiled, to be run many times.
+        often = is_traced(jnp.zeros(()))
+        if not often or not all(concrete(leaf) for leaf in jax.tree.leaves(prior)):
+            return prior
+        key = (_data_key(structure), name, index)
+        if key not in self._tables:
+            with jax.ensure_compile_time_eval():
+                try:
+                    self._tables[key] = prior.tabulated()
+                except (RuntimeError, ValueError):
+                    # No table is close enough to this map: evaluate the map itself.
+                    self._tables[key] = prior
+        return self._tables[key]
+
+
+def _data_key(structure: ProgramStructure) -> Any:
+    """What tells one set of arguments from another."""
+    arrays, shape = structure.arguments
+    return shape, tuple(np.asarray(array).tobytes() for array in arrays)
 
 
 def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
     """Sample one scale, a heavy-tailed one by its logarithm."""
-    if isinstance(prior.complexity, ProgramComplexity):
-        require_increasing(prior.complexity)
     if not isinstance(prior.pi, LogCauchy | GivenPrior):
         return jnp.asarray(numpyro.sample(label, prior))
     tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))
