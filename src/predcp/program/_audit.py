@@ -15,6 +15,7 @@ from predcp._divergences import Divergence, kl
 from predcp.program._complexity import program_map
 from predcp.program._noise import at_step, make_noise, unwrapped
 from predcp.program._noise import drawn as drawn_from
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._picture import draw_audit
 from predcp.program._responses import RESPONSES, response_sizes
 from predcp.program._run import is_number, run
@@ -151,8 +152,10 @@ class Audit:
         return f"{_table(self.scales)}\n\n{self.words}"
 
 
+@refuse_ambiguous_options
 def audit(
     model: Callable[..., Any],
+    /,
     *args: Any,
     scales: Sequence[str] | None = None,
     observed: Sequence[str] = (),
@@ -170,7 +173,8 @@ def audit(
     Scales and the rest of the program are drawn together from its prior.
 
     **Arguments**
-    - `model`, `args`, `kwargs`: a NumPyro program and its arguments, the data among them.
+    - `model`, `args`, `kwargs`: a NumPyro program and its arguments, the data among them. Pass an
+        argument that has the name of an option below by position.
     - `scales`: names of the scales; all positive sites that move a prediction when left out.
     - `observed`: sites to predict although the program has no data for them.
     - `rest`: values of other latent sites, which are then not drawn.

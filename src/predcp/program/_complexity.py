@@ -16,6 +16,7 @@ from predcp._support.arrays import as_float, concrete
 from predcp._support.compiled import compiled
 from predcp._support.reads import reads
 from predcp.program._noise import at_step, drawn, make_noise, mask_of, without_mask
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -267,9 +268,11 @@ class ProgramComplexity(PredictiveComplexity):
         return {name: fn.sample(key) for (name, fn), key in zip(found.items(), keys)}
 
 
+@refuse_ambiguous_options
 def complexity_of(
     model: Callable[..., Any],
     scale: str,
+    /,
     *args: Any,
     rest: str | Mapping[str, Any] = "prior",
     observed: Sequence[str] = (),
@@ -292,7 +295,8 @@ def complexity_of(
     **Arguments**
     - `model`: a NumPyro program, centred or not.
     - `scale`: name of a positive latent site.
-    - `args`, `kwargs`: arguments of the program, the data among them.
+    - `args`, `kwargs`: arguments of the program, the data among them. Pass an argument that has the
+        name of an option below by position.
     - `rest`: where the other latent sites are: `"prior"` averages over draws of them, a mapping
         gives their values (and the names left out are drawn). `with_complexity` conditions on the
         rest of the same draw.
