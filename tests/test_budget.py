@@ -42,7 +42,11 @@ def test_density_is_that_of_independent_gammas(shares):
     assert np.isneginf(prior.log_prob(TAU.at[0, 1].set(-1.0))[0])
 
 
-@pytest.mark.parametrize("shares", [CONCENTRATIONS, TREE], ids=["flat", "tree"])
+@pytest.mark.parametrize(
+    "shares",
+    [CONCENTRATIONS, pytest.param(TREE, marks=pytest.mark.long)],
+    ids=["flat", "tree"],
+)
 def test_quantiles_and_draws_are_those_of_independent_gammas(shares):
     prior = predcp.BudgetPrior(predcp.Budget(shares, GAMMA), MAPS)
     q = jnp.asarray([0.05, 0.5, 0.95])

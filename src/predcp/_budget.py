@@ -1,5 +1,6 @@
 """A budget: one prior on the total divergence, split between the components of a model."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -11,10 +12,12 @@ from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
+from predcp._diagnose import Diagnosis, diagnose, worse
 from predcp._divergence_priors import DivergencePrior, as_divergence_prior
 from predcp._maps import ScalarComplexity, SeparateComplexity, VectorComplexity
 from predcp._numerics.inverse import invert, raise_without_root
 from predcp._numerics.power_law import floating_range
+from predcp._prior import ComplexityPrior
 from predcp._support.arrays import as_float
 from predcp._support.check import require_positive, require_probability
 from predcp._support.compiled import compiled
@@ -23,6 +26,10 @@ Total = Literal["sum", "together"]
 # Fixed shares over which tails and quantiles are averaged: errors near 1e-4 in probability.
 _POINTS = 4096
 _STRETCHES = 400
+# How far components are from adding up: draws, nats up to which, and the error that is a warning.
+_DRAWS = 64
+_LEVEL = 0.3
+_MOST_ERROR = 0.15
 
 
 @jax.tree_util.register_pytree_node_class
@@ -368,10 +375,50 @@ class BudgetPrior(dist.Distribution):
         log_tau = _quantiles(self, require_probability("q", q), *self.budget.points())
         return log_tau if self.log else jnp.exp(log_tau)
 
+    def diagnosis(self) -> Diagnosis:
+        """What `diagnose` says: the components one by one, and how far they are from adding up."""
+        found = diagnose(ComplexityPrior(self.budget.pi, self.complexity))
+        if self.total == "together":
+            said = "the total is the divergence of all components together"
+            return found._replace(reasons=(*found.reasons, said))
+        if not hasattr(self.complexity, "together"):
+            said = (
+                "how far the divergences of the components are from adding up is unknown: the map has no "
+                "function `together`"
+            )
+            return found._replace(reasons=(*found.reasons, said))
+        low, median, high = errors = self._errors()
+        verdict = found.verdict
+        said = (
+            f"with all components the divergence is {100 * low:+.1f}% to {100 * high:+.1f}% off the budget "
+            f"(median {100 * median:+.1f}%) below {_LEVEL:g} nats"
+        )
+        if max(-low, high) > _MOST_ERROR:
+            verdict = worse(verdict, "warn")
+            said += (
+                ': the components do not add up; total="together" states the budget for all of them'
+            )
+        return Diagnosis(verdict, (*found.reasons, said), found.entries, errors)
+
+    def _errors(self) -> tuple[float, float, float]:
+        """Relative differences of the divergence of all components from the budget, at fixed draws."""
+        log_shares, levels = (each[:_DRAWS] for each in self.budget.points())
+        pi, caps = self.budget.pi, jnp.minimum(self.log_caps(log_shares), math.log(_LEVEL))
+        log_total = pi.icdf_log(levels * jnp.exp(pi.log_cdf_log(caps)))
+        tau = jnp.exp(self._spent(log_total, log_shares))
+        whole = np.asarray(_together(self.complexity, tau), float)
+        errors = whole / np.exp(np.asarray(log_total, float)) - 1.0
+        return float(errors.min()), float(np.median(errors)), float(errors.max())
+
     def tail(self, upper: Any) -> Float[Array, ""]:
         """P(total > upper), truncation included."""
         caps = self.log_caps(self.budget.points()[0])
         return _mean_tail(self.budget.pi, jnp.log(require_positive("upper", upper)), caps)
+
+
+@compiled()
+def _together(complexity: Any, tau: Array) -> Array:
+    return jax.lax.map(complexity.together, tau)
 
 
 @compiled()
@@ -395,7 +442,7 @@ def _quantiles(prior: BudgetPrior, q: Array, log_shares: Array, levels: Array) -
     shape = (*q.shape, log_shares.shape[-1])
     low = jnp.broadcast_to(ends[0][..., None] + jnp.min(log_shares, axis=0), shape)
     high = jnp.broadcast_to(ends[1][..., None], shape)
-    log_kappa, _ = jax.lax.fori_loop(0, 60, halve, (low, high))
+    log_kappa, _ = jax.lax.fori_loop(0, 48, halve, (low, high))
     return prior.complexity.log_inverse(log_kappa)
 
 

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp._budget import BudgetPrior
 from predcp._maps import Complexity, SeparateComplexity
 from predcp._prior import ComplexityPrior, LogScalePrior
 from predcp._support.compiled import compiled
@@ -24,10 +23,6 @@ _REACH = 60.0
 # Up to exp(-22) of a Cauchy's mass is left beyond: log tau = base + sinh t for the quadrature.
 _FARTHEST = 22.0
 _MOST_HALVINGS = 6
-# Draws of a budget below so many nats; a larger relative error than this is a warning.
-_BUDGET_DRAWS = 64
-_BUDGET_LEVEL = 0.3
-_BUDGET_ERROR = 0.15
 
 
 class EntryDiagnosis(NamedTuple):
@@ -92,17 +87,17 @@ class Diagnosis(NamedTuple):
         return "\n".join(lines)
 
 
-def diagnose(prior: ComplexityPrior | LogScalePrior | BudgetPrior) -> Diagnosis:
+def diagnose(prior: Any) -> Diagnosis:
     """Check that D is a bijection, the prior proper and the draws enough (appendix B of the paper).
 
     Bounded and increasing: truncated. A dip within Monte Carlo error: a warning. A real dip, a D
     that is constant or does not start at 0: refused, with the reason. Of a budget the components
     are checked one by one, and then how far their divergences are from adding up.
 
-    **Arguments**: `prior`, on one scale or on a vector of them.
+    **Arguments**: `prior`, on one scale or on a vector of them, or a `BudgetPrior`.
     """
-    if isinstance(prior, BudgetPrior):
-        return _diagnose_budget(prior)
+    if hasattr(prior, "diagnosis"):
+        return prior.diagnosis()
     if isinstance(prior, ComplexityPrior | LogScalePrior):
         complexity, truncate, pi = prior.complexity, prior.truncate, prior.pi
     else:
@@ -123,49 +118,15 @@ def diagnose(prior: ComplexityPrior | LogScalePrior | BudgetPrior) -> Diagnosis:
         for index, entry in enumerate(entries)
         if entry.verdict == worst
     ]
+    caution = complexity.caution()
+    if caution is not None:
+        worst, named = worse(worst, "warn"), [*named, caution]
     return Diagnosis(worst, tuple(named), entries)
 
 
-def _diagnose_budget(prior: BudgetPrior) -> Diagnosis:
-    found = diagnose(ComplexityPrior(prior.budget.pi, prior.complexity))
-    if prior.total == "together":
-        return found._replace(
-            reasons=(*found.reasons, "the total is the divergence of all components together")
-        )
-    if not hasattr(prior.complexity, "together"):
-        return found._replace(
-            reasons=(
-                *found.reasons,
-                "how far the divergences of the components are from adding up is unknown: the map has no "
-                "function `together`",
-            )
-        )
-    low, median, high = errors = _budget_errors(prior)
-    verdict: Verdict = found.verdict
-    said = (
-        f"with all components the divergence is {100 * low:+.1f}% to {100 * high:+.1f}% off the budget "
-        f"(median {100 * median:+.1f}%) below {_BUDGET_LEVEL:g} nats"
-    )
-    if max(-low, high) > _BUDGET_ERROR:
-        verdict = max(verdict, "warn", key=lambda kind: _SEVERITY[kind])
-        said += ': the components do not add up; total="together" states the budget for all of them'
-    return Diagnosis(verdict, (*found.reasons, said), found.entries, errors)
-
-
-def _budget_errors(prior: BudgetPrior) -> tuple[float, float, float]:
-    """Relative differences of the divergence of all components from the budget, at fixed draws."""
-    log_shares, levels = (each[:_BUDGET_DRAWS] for each in prior.budget.points())
-    pi, caps = prior.budget.pi, jnp.minimum(prior.log_caps(log_shares), math.log(_BUDGET_LEVEL))
-    log_total = pi.icdf_log(levels * jnp.exp(pi.log_cdf_log(caps)))
-    tau = jnp.exp(prior.complexity.log_inverse(log_total[:, None] + log_shares))
-    whole = np.asarray(_together(prior.complexity, tau), float)
-    errors = whole / np.exp(np.asarray(log_total, float)) - 1.0
-    return float(errors.min()), float(np.median(errors)), float(errors.max())
-
-
-@compiled()
-def _together(complexity: Any, tau: jax.Array) -> jax.Array:
-    return jax.lax.map(complexity.together, tau)
+def worse(first: Verdict, second: Verdict) -> Verdict:
+    """The more severe of two verdicts."""
+    return max(first, second, key=lambda verdict: _SEVERITY[verdict])
 
 
 def _entry_prior(pi: Any, index: int) -> Any:
