@@ -220,4 +220,6 @@ KL = Rule(_kl_value, _kl_slope, bounded=False)
 kl.add(dist.Normal, KL)
 reverse_kl.add(dist.Normal, Rule(_reverse_value, _reverse_slope, bounded=False))
 squared_hellinger.add(dist.Normal, Rule(_hellinger_value, _hellinger_slope, bounded=True))
-jensen_shannon.add(dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True))
+jensen_shannon.add(
+    dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True, nodes=300)
+)

@@ -91,7 +91,8 @@ def _run(
     known = dict(zip(variables, facts))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
+        # A literal may be a Python number, whose type is that of its place in the program.
+        return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, Literal) else values[atom]
 
     def fact(atom: Any) -> _Known:
         return _NOTHING if isinstance(atom, Literal) else known[atom]

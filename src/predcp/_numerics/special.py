@@ -198,6 +198,15 @@ def digamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(large, above, below)
 
 
+def log_digamma_excess(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log(digamma(a + 1) - log a)` at `a = exp(log_a)`, for every real log_a."""
+    large = log_a > math.log(_SHIFT)
+    far, near = jnp.where(large, log_a, 10.0), jnp.where(large, 0.0, log_a)
+    # digamma(a + 1) = log a + 1 / (2 a) + R'(a)
+    above = jnp.log(0.5 + _stirling_parts(jnp.exp(-far))[1]) - far
+    return jnp.where(large, above, jnp.log(digamma_1p(near) - near))
+
+
 def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     """`a digamma(a + 1) - log Gamma(a + 1) - a` at `a = exp(log_a)`, whose large parts cancel."""
     large = log_a > math.log(_SHIFT)

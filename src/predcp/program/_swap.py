@@ -11,6 +11,7 @@ import numpyro
 from jaxtyping import Array
 from numpyro import handlers
 
+from predcp._budget import Budget
 from predcp._divergence_priors import DivergencePrior, GivenPrior, LogCauchy
 from predcp._divergences import Divergence, kl
 from predcp._prior import ComplexityPrior
@@ -28,7 +29,7 @@ _SHOWN = ("plate", "param", "mutable", "control_flow", "prng_key")
 
 def with_complexity(
     model: Callable[..., Any],
-    priors: Mapping[str, Any],
+    priors: Mapping[str, Any] | Budget,
     *,
     rest: str | Mapping[str, Any] = "given",
     observed: Sequence[str] = (),
@@ -51,7 +52,8 @@ def with_complexity(
     **Arguments**
     - `model`: a NumPyro program.
     - `priors`: by name of the scale, a prior on its divergence (`predcp.LogCauchy(scale=1.0)`), or a
-        statement in your own units (`predcp.tail(rate_ratio=2.0, probability=0.05)`).
+        statement in your own units (`predcp.tail(rate_ratio=2.0, probability=0.05)`). Or a
+        `predcp.Budget`, one prior on what its scales spend in all; they are sampled as `log_scales`.
     - `rest`: `"given"` conditions on the other latent sites of the same draw, as in the paper;
         `"prior"` averages over them; a mapping fixes the sites it names and averages over the others.
     - `observed`: sites to predict although the program has no data for them.
@@ -62,8 +64,10 @@ def with_complexity(
     """
     if not callable(model):
         raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
-    if not isinstance(priors, Mapping) or not priors:
-        raise ValueError("priors must map names of scales to priors on a divergence or statements")
+    if not isinstance(priors, Budget) and (not isinstance(priors, Mapping) or not priors):
+        raise ValueError(
+            "priors must map names of scales to priors on a divergence or statements, or be a Budget"
+        )
     if isinstance(rest, str) and rest not in ("given", "prior"):
         raise ValueError(f'rest must be "given", "prior" or a mapping of values, got {rest!r}')
     if not isinstance(draws, int) or draws < 1:
@@ -76,7 +80,12 @@ def with_complexity(
         "per": per,
         "weights": weights,
     }
-    swap = _Swap(model, dict(priors), rest, tuple(observed), options)
+    if isinstance(priors, Budget):
+        from predcp.program._budget import BudgetSwap
+
+        swap: Swap = BudgetSwap(model, priors, rest, tuple(observed), options)
+    else:
+        swap = Swap(model, dict(priors), rest, tuple(observed), options)
 
     @wraps(model)
     def program(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +94,7 @@ def with_complexity(
     return program
 
 
-class _Scale(NamedTuple):
+class ScalePlan(NamedTuple):
     """One scale of the plan: its sites, what must be known before it, what it switches off."""
 
     sites: ScaleStructure
@@ -94,13 +103,13 @@ class _Scale(NamedTuple):
     pis: dict[tuple[int, ...], DivergencePrior]  # by entry of the site; one entry () for one scale
 
 
-class _Swap:
+class Swap:
     """Runs the program in passes: the rest, then each scale and the sites it moves."""
 
     def __init__(
         self,
         model: Callable[..., Any],
-        priors: dict[str, Any],
+        priors: Any,
         rest: str | Mapping[str, Any],
         observed: tuple[str, ...],
         options: dict[str, Any],
@@ -124,13 +133,28 @@ class _Swap:
         conditional = any(scale.given for scale in scales)
         if conditional:
             known |= self._show(structure, args, kwargs, first, known)
-        for scale in scales:
-            known[scale.sites.scale] = self._sample(structure, scale, known)
-            if conditional and scale is not scales[-1]:
-                moved = [name for name in scale.sites.moved if name not in known]
-                known |= self._show(structure, args, kwargs, moved, known)
+
+        def show(names: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+            return self._show(structure, args, kwargs, names, known) if conditional else {}
+
+        known = self._sample_scales(structure, scales, known, show)
         with handlers.block(hide=list(known)):
             return Values(self.model, known)(*args, **kwargs)
+
+    def _sample_scales(
+        self,
+        structure: ProgramStructure,
+        scales: list[ScalePlan],
+        known: dict[str, Any],
+        show: Callable[..., Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Each scale in turn, and what it moves where later scales are given it."""
+        for scale in scales:
+            known[scale.sites.scale] = self._sample(structure, scale, known)
+            if scale is not scales[-1]:
+                moved = [name for name in scale.sites.moved if name not in known]
+                known |= show(moved, known)
+        return known
 
     def _show(
         self,
@@ -161,7 +185,7 @@ class _Swap:
         has_data = any(site.observed and not site.factor for site in structure.sites.values())
         return self.observed if self.observed or has_data else structure.leaves()
 
-    def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[_Scale]:
+    def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[ScalePlan]:
         names = list(self.priors)
         plan = []
         for place, name in enumerate(names):
@@ -172,7 +196,7 @@ class _Swap:
             given = [n for n in sites.rest if n not in others and n not in dead]
             plan.append((name, sites, tuple(given) if conditional else (), tuple(others)))
         pis = self._pis(structure, plan)
-        return [_Scale(sites, given, others, pis[name]) for name, sites, given, others in plan]
+        return [ScalePlan(sites, given, others, pis[name]) for name, sites, given, others in plan]
 
     def _pis(self, structure: ProgramStructure, plan: list[Any]) -> dict[str, Any]:
         """By scale and entry, the pi that was given or that a statement asks for."""
@@ -231,7 +255,7 @@ class _Swap:
         )
 
     def _sample(
-        self, structure: ProgramStructure, scale: _Scale, known: Mapping[str, Any]
+        self, structure: ProgramStructure, scale: ScalePlan, known: Mapping[str, Any]
     ) -> Array:
         values = {name: known[name] for name in scale.given}
         name = scale.sites.scale
