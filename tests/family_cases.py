@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
+from predcp._divergences._hurdle import hurdle
+
 softplus, sigmoid = jax.nn.softplus, jax.nn.sigmoid
 
 
@@ -110,20 +112,37 @@ CASES = {
             classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
         ),
     },
-    dist.HurdlePoisson: {
+    hurdle(dist.Poisson): {
         "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
-        "both": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
+        "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
+        "both-apart": lambda eta: dist.HurdlePoisson(sigmoid(eta + 0.3), jnp.exp(eta + 0.7)),
+        "half": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
         "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
-        # A gate alone saturates, which the family does not know.
-        "gate": (
-            lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
-            {"bounded": True},
+        "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
+        "gate-logits": lambda eta: dist.ZeroInflatedDistribution(
+            dist.Poisson(jnp.exp(eta)), gate_logits=0.5 * eta
         ),
     },
-    dist.HurdleGamma: {
-        "both": lambda eta: dist.HurdleGamma(sigmoid(0.5 * eta), like(eta, 2.0), jnp.exp(eta)),
+    hurdle(dist.GammaPoisson): {
+        "zero-inflated": lambda eta: dist.ZeroInflatedNegativeBinomial2(
+            softplus(eta), like(eta, 1.5), gate=like(eta, 0.3)
+        ),
+        "both": lambda eta: dist.HurdleNegativeBinomial2(
+            sigmoid(-eta), jnp.exp(eta), like(eta, 1.5)
+        ),
+        "gate": lambda eta: dist.HurdleDistribution(
+            dist.NegativeBinomial2(like(eta, 2.0), like(eta, 1.5)), gate_logits=eta
+        ),
     },
-    dist.HurdleLogNormal: {
+    hurdle(dist.Gamma): {
+        "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
+        "both-opposite": lambda eta: dist.HurdleGamma(sigmoid(-eta), like(eta, 2.0), jnp.exp(eta)),
+        "logits": lambda eta: dist.HurdleDistribution(
+            dist.Gamma(like(eta, 2.0), jnp.exp(eta)), gate_logits=eta
+        ),
+    },
+    hurdle(dist.Normal): {
         "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
+        "scale": lambda eta: dist.HurdleLogNormal(sigmoid(2.0 * eta), eta, jnp.exp(eta)),
     },
 }

@@ -140,7 +140,7 @@ def test_events_are_summed_and_products_added():
 @pytest.fixture
 def own_registry(monkeypatch):
     """A registry to write in that is gone after the test."""
-    monkeypatch.setattr(_divergence, "_FAMILIES", dict(_divergence._FAMILIES))
+    monkeypatch.setattr(_divergence, "_READERS", dict(_divergence._READERS))
     monkeypatch.setattr(predcp.kl, "_rules", dict(predcp.kl._rules))
 
 
@@ -194,7 +194,7 @@ def test_every_numpyro_distribution_is_accepted_or_refused_with_its_reason(capsy
         made = getattr(dist, name)
         if not (inspect.isclass(made) and issubclass(made, dist.Distribution)) or name in wrappers:
             continue
-        if any(base in _divergence._FAMILIES for base in made.__mro__):
+        if any(base in _divergence._READERS for base in made.__mro__):
             accepted.append(name)
         else:
             refused.setdefault(reason(made), []).append(name)

@@ -54,7 +54,7 @@ def complexity(case, divergence, dtype):
     )
 
 
-@pytest.mark.parametrize("case,divergence,dtype", combinations())
+@pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
 def test_values_slopes_and_mass(case, divergence, dtype):
     single = dtype == "float32"
     built = complexity(case, divergence, dtype)
@@ -86,14 +86,15 @@ def test_values_slopes_and_mass(case, divergence, dtype):
         assert finite.all(), (name, points[~finite] / np.log(10.0))
     rise = np.diff(np.asarray(log_kappa[:33], float))
     assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
-    # The elasticity is the derivative of the value, checked where a difference can tell.
-    inner = np.abs(points) < 7.0
+    # The elasticity is the derivative of the value.
     step = jnp.asarray(0.02 if single else 1e-4, dtype)
-    at = log_tau[:33][inner]
-    above, below = (built.log_value_and_elasticity(at + sign * step)[0] for sign in (1, -1))
-    difference = np.asarray(above - below, float) / float(2.0 * step)
+    at = jnp.concatenate([log_tau[:33] + step, log_tau[:33] - step])
+    above, below = np.split(np.asarray(built.log_value_and_elasticity(at)[0], float), 2)
     np.testing.assert_allclose(
-        np.exp(log_elasticity[:33][inner]), difference, rtol=3e-2 if single else 1e-5, atol=2e-4
+        np.exp(np.asarray(log_elasticity[:33], float)),
+        (above - below) / float(2.0 * step),
+        rtol=3e-2 if single else 1e-5,
+        atol=2e-4,
     )
     log_mass = np.asarray(density[33:], float)
     if built.bounded:
@@ -103,7 +104,7 @@ def test_values_slopes_and_mass(case, divergence, dtype):
     assert abs(mass - 1.0) < (1e-2 if single else 1e-3), mass
 
 
-@pytest.mark.parametrize("case,divergence,dtype", combinations(quick=(predcp.kl,)))
+@pytest.mark.parametrize("case,divergence,dtype", list(combinations(quick=(predcp.kl,))))
 def test_quantiles_are_finite(case, divergence, dtype):
     pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
     prior = predcp.ComplexityPrior(pi, complexity(case, divergence, dtype))

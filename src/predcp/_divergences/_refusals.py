@@ -29,14 +29,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "WishartCholesky",
         "ZeroSumNormal",
     ),
-    _MIXED: (
-        "HurdleLogits",
-        "HurdleProbs",
-        "MixtureGeneral",
-        "MixtureSameFamily",
-        "ZeroInflatedLogits",
-        "ZeroInflatedProbs",
-    ),
+    _MIXED: ("MixtureGeneral", "MixtureSameFamily"),
     "it carries no observation: its log density is a number": ("Unit",),
     "its log density is relaxed, not that of the observation": ("RelaxedBernoulliLogits",),
 }

@@ -1,7 +1,7 @@
 """The predictive complexity of any model whose observations have a known divergence."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -101,11 +101,13 @@ class PredictiveComplexity(ScalarComplexity):
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
-        self.check()
+        moving = self.check()
         found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
-        self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
+        if bounded is None:
+            bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
+        self.bounded = bounded
         self.power = self._find_power(homogeneous)
         self.unit = self._find_unit(unit)
         self.per = per if isinstance(per, str) else require_positive("per", per)
@@ -125,8 +127,11 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def check(self) -> None:
-        """Refuse, with its reason, what could not give a prior."""
+    def check(self) -> Sequence[set[str] | None]:
+        """Refuse, with its reason, what could not give a prior.
+
+        Returns the coordinates that move, a set for each factor, None where they are traced.
+        """
         leaves = jax.tree.leaves(self.noise)
         if not leaves:
             raise ValueError("noise must hold at least one array with a leading axis of draws")
@@ -149,15 +154,16 @@ class PredictiveComplexity(ScalarComplexity):
                 f"reference has {wanted}, parameters gives {got}"
             )
         self._check_origin()
-        self._check_moves()
+        return self._check_moves()
 
-    def _check_moves(self) -> None:
+    def _check_moves(self) -> Sequence[set[str] | None]:
         """Some prediction must depend on the scale, or D is constant."""
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         inputs = jax.tree.leaves((self._arrays(), self.x))
+        unknown = [None] * len(found)
         if not all(concrete(leaf) for leaf in inputs):
-            return
-        found = abstract_members(self.likelihood, self._first_origin(), self.x)
-        gaps: list[np.ndarray | None] = []
+            return unknown
+        moving: list[set[str]] = [set() for _ in found]
         # Two scales: at one alone a model may pass through its reference.
         for scale in (1.0, 2.7):
             tau = jnp.asarray(scale, self._dtype)
@@ -165,16 +171,18 @@ class PredictiveComplexity(ScalarComplexity):
                 self.noise
             )
             shifts = jax.tree.map(lambda here, start: here - start, moved, self._reference())
-            for member, shift in zip(found, shifts):
+            for member, shift, names in zip(found, shifts, moving):
                 self.divergence.check_fixed(member.family, shift)
-            gaps += [known(gap) for gap in jax.tree.leaves(shifts)]
-        if any(gap is None for gap in gaps):
-            return
-        if not any(np.any(gap != 0.0) for gap in gaps if gap is not None):
+                gaps = {name: known(gap) for name, gap in shift.items()}
+                if any(gap is None for gap in gaps.values()):
+                    return unknown
+                names.update(name for name, gap in gaps.items() if np.any(gap != 0.0))
+        if not any(moving):
             raise ValueError(
                 "the predictions equal the reference's at tau = 1 and 2.7 for every draw: D is "
                 "constant in tau (is x all zero, or a layer dead?)"
             )
+        return moving
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
