@@ -1,8 +1,7 @@
 """Every registered family of observations, each parameterisation of it that a model may move.
 
-A case is a function of the linear predictor `eta`, of shape (points,), to a NumPyro distribution, or
-such a function and options of the map. The
-first case of a family runs by default, the others with `make test-long`.
+A case is a function of the linear predictor `eta`, of shape (points,), to a NumPyro distribution. The
+first case of some families runs by default, the others with `make test-long`.
 """
 
 import jax
@@ -92,9 +91,11 @@ CASES = {
     dist.Weibull: {
         "scale": lambda eta: dist.Weibull(jnp.exp(eta), like(eta, 1.7)),
         "scale-softplus": lambda eta: dist.Weibull(softplus(eta), like(eta, 0.6)),
+        "concentration": lambda eta: dist.Weibull(like(eta, 1.2), jnp.exp(eta)),
     },
     dist.Gumbel: {"loc": lambda eta: dist.Gumbel(eta, like(eta, 0.8))},
     dist.Pareto: {"alpha": lambda eta: dist.Pareto(like(eta, 1.5), jnp.exp(eta))},
+    dist.Kumaraswamy: {"outer": lambda eta: dist.Kumaraswamy(like(eta, 1.5), jnp.exp(eta))},
     dist.Levy: {"scale": lambda eta: dist.Levy(like(eta, 0.0), jnp.exp(eta))},
     dist.Laplace: {
         "both": lambda eta: dist.Laplace(eta, jnp.exp(eta)),
@@ -110,6 +111,9 @@ CASES = {
         "cholesky": lambda eta: dist.MultivariateNormal(classes(eta), scale_tril=root(eta)),
         "low-rank": lambda eta: dist.LowRankMultivariateNormal(
             classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
+        ),
+        "covariance": lambda eta: dist.MultivariateNormal(
+            jnp.zeros(3, eta.dtype), scale_tril=root(eta) + eta[:, None, None] ** 2 * root(eta)
         ),
     },
     hurdle(dist.Poisson): {

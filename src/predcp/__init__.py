@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         jensen_shannon,
         kl,
         register_divergence,
+        register_quadrature,
         reverse_kl,
         squared_hellinger,
     )
@@ -74,6 +75,7 @@ _HOMES = {
         "jensen_shannon",
         "kl",
         "register_divergence",
+        "register_quadrature",
         "reverse_kl",
         "squared_hellinger",
     ),
@@ -149,6 +151,7 @@ __all__ = [
     "normal_noise",
     "prior_predictive",
     "register_divergence",
+    "register_quadrature",
     "resnet",
     "reverse_kl",
     "shrinkage_profile",

@@ -48,6 +48,7 @@ class Rule(NamedTuple):
     - `fixed`: coordinates that the model and the reference must share.
     - `nodes`: how many numbers the divergence of one observation passes through (nodes of a
         quadrature), from which maps see how many scales they can take at once.
+    - `coarse`: the rule with half the nodes, where it is a quadrature whose error is reported.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
@@ -56,6 +57,7 @@ class Rule(NamedTuple):
     fixed: tuple[str, ...] = ()
     nodes: int = 1
     bounded_along: tuple[str, ...] = ()
+    coarse: Any = None
 
     def bounded_if(self, moving: set[str] | None) -> bool:
         """Whether it stays finite as the coordinates `moving` move (None: all may)."""
@@ -161,6 +163,12 @@ class Divergence:
                     f"same {name} in both, but it differs by up to {np.max(np.abs(numbers)):.3g}"
                 )
 
+    def coarsened(self) -> "Divergence":
+        """The same with half the nodes of every quadrature."""
+        made = Divergence(self.name)
+        made._rules = {family: rule.coarse or rule for family, rule in self._rules.items()}
+        return made
+
     def add(self, family: Any, rule: Rule) -> None:
         """Add the rule for one family."""
         self._rules[family] = rule
@@ -230,7 +238,7 @@ def members(distribution: Any) -> list[Member]:
     names = ", ".join(sorted(family.__name__ for family in families()))
     raise ValueError(
         f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
-        f"(known: {names}); add one with predcp.register_divergence"
+        f"(known: {names}); add one with predcp.register_quadrature or predcp.register_divergence"
     )
 
 

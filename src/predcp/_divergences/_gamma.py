@@ -5,8 +5,8 @@ reference's, `r` the change of the log rate and psi the digamma function,
 
     KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
 
-A divergence does not change when the observation is transformed, so that exponential, Weibull,
-Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+A divergence does not change when the observation is transformed, so that exponential,
+Pareto, Kumaraswamy, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
 from collections.abc import Callable
@@ -48,12 +48,6 @@ def _exponential_coordinates(exponential: dist.Exponential) -> Coordinates:
 
 
 # The families below are gammas for one value of a parameter only, which must not move.
-@register_family(dist.Weibull, dist.Weibull)
-def _weibull_coordinates(weibull: dist.Weibull) -> Coordinates:
-    scale, concentration = alike(weibull.scale, weibull.concentration)
-    return _exponential(-concentration * jnp.log(scale), concentration=concentration)
-
-
 @register_family(dist.Gumbel, dist.Gumbel)
 def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
     loc, scale = alike(gumbel.loc, gumbel.scale)
@@ -64,6 +58,12 @@ def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
 def _pareto_coordinates(pareto: dist.Pareto) -> Coordinates:
     scale, alpha = alike(pareto.scale, pareto.alpha)
     return _exponential(jnp.log(alpha), scale=scale)
+
+
+@register_family(dist.Kumaraswamy, dist.Kumaraswamy)
+def _kumaraswamy_coordinates(made: dist.Kumaraswamy) -> Coordinates:
+    inner, outer = alike(made.concentration1, made.concentration0)
+    return _exponential(jnp.log(outer), concentration1=inner)
 
 
 @register_family(dist.Levy, dist.Levy)
@@ -114,19 +114,19 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
 MOVING = ("log_concentration", "log_rate")
 _KL = closed_form(kl_formula, MOVING, bounded=False)
 _REVERSE = closed_form(_reverse_formula, MOVING, bounded=False)
-_HELLINGER = hellinger_from(
+HELLINGER = hellinger_from(
     closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
 )
 for _family, _fixed in (
     (dist.Gamma, ()),
-    (dist.Weibull, ("concentration",)),
     (dist.Gumbel, ("scale",)),
     (dist.Pareto, ("scale",)),
+    (dist.Kumaraswamy, ("concentration1",)),
     (dist.Levy, ("loc",)),
 ):
     for _divergence, _rule in (
         (kl, _KL),
         (reverse_kl, _REVERSE),
-        (squared_hellinger, _HELLINGER),
+        (squared_hellinger, HELLINGER),
     ):
         _divergence.add(_family, _rule._replace(fixed=(*_rule.fixed, *_fixed)))

@@ -211,7 +211,11 @@ class PredictiveComplexity(ScalarComplexity):
         return jax.tree.leaves(self.noise)[0].shape[0]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
-        return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+        found = coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+        # NumPyro makes arrays of Python numbers, in double precision where that is on.
+        leaves = [leaf for leaf in jax.tree.leaves((theta, self.x)) if _floating(leaf)]
+        kind = jnp.result_type(*leaves) if leaves else self._dtype
+        return jax.tree.map(lambda array: array.astype(kind), found)
 
     def _find_unit(self, unit: Unit | None) -> Unit | None:
         """What tau is to the parameters: they move as its root, or as itself."""
@@ -290,6 +294,9 @@ class PredictiveComplexity(ScalarComplexity):
         else:
             moved = self._moved_by_power(*self.power)
             half_width /= max(1.0, float(self.power[0]))
+        if any(self.divergence.rule(member.family).coarse is not None for member in found):
+            # Nodes of a quadrature cannot be told from their centre much farther out.
+            half_width = min(half_width, -0.4 * math.log(float(jnp.finfo(self._dtype).eps)))
 
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)
@@ -306,7 +313,7 @@ class PredictiveComplexity(ScalarComplexity):
                 self.weights,
             )
 
-        return extrapolated(evaluate, half_width)
+        return extrapolated(evaluate, half_width, self.bounded)
 
     def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
         """Directions found once; only their size depends on the scale."""
@@ -341,6 +348,14 @@ class PredictiveComplexity(ScalarComplexity):
         like = jax.tree.map(lambda leaf: leaf[0], self.noise)
         noise = jax.tree.map(lambda leaf: leaf[0], normal_noise(key_noise, 1, like))
         return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
+
+    def quadrature_error(self, log_tau: Float[Array, ""]) -> Float[Array, ""]:
+        """Relative change of D when quadratures take half their nodes; NaN where there is none."""
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
+        if all(self.divergence.rule(member.family).coarse is None for member in found):
+            return jnp.asarray(jnp.nan)
+        coarse = self.trusted(**{**vars(self), "divergence": self.divergence.coarsened()})
+        return jnp.abs(jnp.expm1(coarse.bind()(log_tau)[0] - self.bind()(log_tau)[0]))
 
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
@@ -397,6 +412,10 @@ def _as_noise(leaf: Any) -> Array:
     """Floating-point numbers; the data of random keys stay whole numbers."""
     array = jnp.asarray(leaf)
     return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
+
+
+def _floating(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
 def _numeric(leaf: Any) -> bool:
