@@ -90,6 +90,14 @@ SCALAR_MAPS = {
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
     "program": lambda: predcp.complexity_of(program, "tau", DESIGN, draws=4),
+    "joint": lambda: predcp.JointComplexity(poisson, scaled, jnp.zeros(3), DESIGN, NOISE),
+    "negative-binomial": lambda: predcp.NegativeBinomialLimit(2.0),
+    "pc-mgamma": predcp.NegativeBinomialLimit,
+    "beta-binomial": lambda: predcp.BetaBinomialLimit(0.3),
+    "student-t": predcp.StudentTLimit,
+    "gamma": predcp.GammaLimit,
+    "gamma-bursts": lambda: predcp.GammaLimit("bursts"),
+    "lengthscale": lambda: predcp.LengthscaleLimit(DESIGN[:, 0], 1.5, 0.4),
     "tabulated": lambda: predcp.TabulatedComplexity(predcp.LinearEvidence(DESIGN, 0.8)),
 }
 VECTOR_MAPS = {
@@ -106,11 +114,17 @@ VECTOR_MAPS = {
         [NOISE[:, :2], NOISE[:, 2:]],
     ),
     "modular": lambda: predcp.ModularComplexity(network, PHI, DESIGN, PHI_NOISE),
+    "separate": lambda: predcp.SeparateComplexity(
+        {"rows": predcp.RowEvidence(DESIGN, 0.7, 1.3), "coin": predictive()}
+    ),
     "own": lambda: Chain(),
 }
 ALL_MAPS = {**SCALAR_MAPS, **VECTOR_MAPS}
 # Maps of the whole line, which the tests of scales do not fit.
-SIGNED_MAPS = {"coefficient": lambda: predcp.CoefficientEvidence(DESIGN[:, 0], 0.8, 0.5)}
+SIGNED_MAPS = {
+    "coefficient": lambda: predcp.CoefficientEvidence(DESIGN[:, 0], 0.8, 0.5),
+    "correlation": lambda: predcp.CorrelationLimit(5),
+}
 BASE_CLASSES = (predcp.Complexity, predcp.ScalarComplexity, predcp.VectorComplexity)
 
 
@@ -134,6 +148,8 @@ _VARIANTS = {
     "jensen-shannon",
     "reverse-kl",
     "linear-1x1",
+    "pc-mgamma",
+    "gamma-bursts",
     "depth-batch",
     "depth-plain",
     "depth-plain-softmax",

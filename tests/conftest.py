@@ -2,10 +2,12 @@
 
 import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 from tests import shapecheck  # noqa: F401  (the hook below finds it by name)
@@ -44,6 +46,16 @@ def pytest_runtest_teardown(item):
     with open(_MAPS, "rb") as maps:
         if sum(1 for _ in maps) > _MOST_MAPS:
             jax.clear_caches()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of `long.txt` before pytest leaves the long ones out."""
+    lines = Path(__file__).with_name("long.txt").read_text().splitlines()
+    prefixes = tuple(line for line in lines if line and not line.startswith("#"))
+    for item in items:
+        if item.nodeid.startswith(prefixes):
+            item.add_marker("long")
 
 
 def pytest_collection_finish(session):

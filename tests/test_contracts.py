@@ -11,8 +11,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 OPEN_ROOMS = ("_support", "_numerics")
 MOST_LINES = 500
 CORE = ("_divergence_priors", "_divergences", "_maps")
-CORE_FILES = ("_prior.py", "_diagnose.py", "_summaries.py", "plot.py")
-MOST_CORE_LINES = 6000
+CORE_FILES = ("_prior.py", "_budget.py", "_diagnose.py", "_summaries.py", "plot.py")
+# The core of one component and the first families had 6,000 lines; budgets, limits of other
+# families, joint divergences and the remaining families come on top.
+MOST_CORE_LINES = 7200
 
 
 def room_of(path: Path) -> str:
@@ -56,3 +58,12 @@ def test_the_core_is_small_enough_to_read_in_an_afternoon():
     files = [path for path in FILES if room_of(path) in CORE]
     files += [SOURCE / name for name in CORE_FILES]
     assert sum(len(path.read_text().splitlines()) for path in files) <= MOST_CORE_LINES
+
+
+def test_the_list_of_long_tests_names_tests_that_exist():
+    root = SOURCE.parent.parent
+    lines = (root / "tests" / "long.txt").read_text().splitlines()
+    for line in lines:
+        if line and not line.startswith("#"):
+            path, function = line.split("[")[0].split("::")
+            assert f"def {function}(" in (root / path).read_text(), line

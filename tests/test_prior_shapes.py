@@ -1,5 +1,7 @@
 """Shapes and stated tails of priors: batches of pi and of maps, entries of vectors, vmap."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,9 +31,12 @@ FAMILIES = (
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_stated_tail_holds_for_the_prior_as_used(family):
+@pytest.mark.parametrize(
+    "make", [SCALAR_MAPS["coin"], pytest.param(SCALAR_MAPS["linear"], marks=pytest.mark.long)]
+)
+def test_a_stated_tail_holds_for_the_prior_as_used(make, family):
     upper, probability = jnp.asarray([0.1, 0.3, 1e-4]), jnp.asarray([0.05, 0.12, 1e-6])
-    for complexity in (SCALAR_MAPS["coin"](), predcp.LinearEvidence(DESIGN)):
+    for complexity in (make(),):
         prior = predcp.ComplexityPrior.from_tail(family, complexity, upper, probability)
         assert prior.batch_shape == (3,)
         tau = complexity.inv(upper)
@@ -127,13 +132,7 @@ def entry_of(pi, index):
 
 @pytest.mark.parametrize("map_name", MAPS_BY_SHAPE)
 @pytest.mark.parametrize(
-    "pi_name,pi_shape",
-    [
-        ("none", ()),
-        ("log-cauchy", (3,)),
-        # Quantiles of a gamma are roots of their own: half a minute to compile.
-        pytest.param("gamma", (2, 3), marks=pytest.mark.long),
-    ],
+    "pi_name,pi_shape", [("none", ()), ("log-cauchy", (3,)), ("gamma", (2, 3))]
 )
 def test_every_shape_broadcasts_as_numpyros_do(map_name, pi_name, pi_shape):
     map_shape, make = MAPS_BY_SHAPE[map_name]
@@ -146,25 +145,58 @@ def test_every_shape_broadcasts_as_numpyros_do(map_name, pi_name, pi_shape):
     both = (prior,) if complexity.signed else (prior, prior.log_scale())
     for ours in both:
         assert ours.batch_shape == batch and ours.event_shape == ()
+        # Traced only: a shape is known before anything is compiled.
         for sample_shape in ((), (2, 7)):
-            draws = ours.sample(key, sample_shape)
-            assert draws.shape == model.sample(key, sample_shape).shape
-            assert np.all(np.isfinite(draws))
+            drawn = shape_of(partial(ours.sample, sample_shape=sample_shape), key)
+            assert drawn == model.sample(key, sample_shape).shape
         for q_shape in ((2, 1), (5, 1, 1)):
-            q = jnp.linspace(0.2, 0.7, int(np.prod(q_shape))).reshape(q_shape)
-            value = ours.icdf(q)
-            assert value.shape == model.icdf(q).shape
-            assert ours.log_prob(value).shape == model.log_prob(value).shape
-            np.testing.assert_allclose(ours.cdf(value), np.broadcast_to(q, value.shape), rtol=1e-9)
+            q = jnp.full(q_shape, 0.4)
+            value = model.icdf(q)
+            assert shape_of(ours.icdf, q) == value.shape
+            assert shape_of(ours.log_prob, value) == model.log_prob(value).shape
+            assert shape_of(ours.cdf, value) == model.cdf(value).shape
         wide = ours.expand((4, *np.broadcast_shapes(batch, (2, 3))))
-        assert wide.sample(key, (5,)).shape == (5, 4, 2, 3)
-        assert wide.log_prob(wide.sample(key)).shape == (4, 2, 3)
-    if not complexity.signed:
-        np.testing.assert_allclose(jnp.exp(prior.log_scale().icdf(0.3)), prior.icdf(0.3))
+        assert shape_of(partial(wide.sample, sample_shape=(5,)), key) == (5, 4, 2, 3)
+        assert shape_of(wide.log_prob, jnp.ones((4, 2, 3))) == (4, 2, 3)
 
 
-@pytest.mark.parametrize("pi_name", PI_BY_SHAPE)
-@pytest.mark.parametrize("map_name", VECTORS_BY_SHAPE)
+@pytest.mark.parametrize(
+    "map_name,pi_name,pi_shape",
+    [
+        ("unbounded", "none", ()),
+        ("bounded", "log-cauchy", (3,)),
+        ("batched", "log-cauchy", (3,)),
+        ("signed", "log-cauchy", (3,)),
+        # Quantiles of a gamma are roots of their own.
+        pytest.param("bounded", "gamma", (2, 3), marks=pytest.mark.long),
+    ],
+)
+def test_batches_have_the_quantiles_of_their_entries(map_name, pi_name, pi_shape):
+    _, make = MAPS_BY_SHAPE[map_name]
+    prior = predcp.ComplexityPrior(PI_BY_SHAPE[pi_name](pi_shape), make())
+    q = jnp.linspace(0.2, 0.7, 2).reshape(2, *[1] * len(prior.batch_shape))
+    value = prior.icdf(q)
+    np.testing.assert_allclose(prior.cdf(value), np.broadcast_to(q, value.shape), rtol=1e-9)
+    assert np.all(np.isfinite(prior.sample(jax.random.key(0), (7,))))
+    if not prior.complexity.signed:
+        np.testing.assert_allclose(jnp.exp(prior.log_scale().icdf(q)), value)
+
+
+def shape_of(function, argument):
+    """Shape of `function(argument)`, without compiling it."""
+    return jax.eval_shape(function, argument).shape
+
+
+@pytest.mark.parametrize(
+    "map_name,pi_name",
+    [
+        ("depth", "none"),
+        ("depth", "gamma"),
+        ("depth bounded", "log-cauchy"),
+        ("modular", "log-normal"),
+        *(pytest.param("modular", name, marks=pytest.mark.long) for name in ("none", "gamma")),
+    ],
+)
 def test_each_entry_of_a_vector_has_its_own_pi(map_name, pi_name):
     complexity = VECTORS_BY_SHAPE[map_name]()
     pi = PI_BY_SHAPE[pi_name]((2,))
@@ -178,11 +210,11 @@ def test_each_entry_of_a_vector_has_its_own_pi(map_name, pi_name):
         own = predcp.ComplexityPrior(entry_of(pi, entry), predcp.PenalisedComplexity()).pi
         wanted = q[:, entry] * jnp.exp(own.log_cdf_log(bound[:, entry]))
         np.testing.assert_allclose(np.exp(own.log_cdf_log(log_kappa[:, entry])), wanted, rtol=1e-9)
-    assert prior.sample(jax.random.key(0), (3,)).shape == (3, 2)
     several = predcp.ComplexityPrior(PI_BY_SHAPE["gamma"]((3, 2)), complexity)
     assert (several.batch_shape, several.event_shape) == ((3,), (2,))
-    draws = several.sample(jax.random.key(0), (4,))
-    assert draws.shape == (4, 3, 2) and several.log_prob(draws).shape == (4, 3)
+    draw = partial(several.sample, sample_shape=(4,))
+    assert shape_of(draw, jax.random.key(0)) == (4, 3, 2)
+    assert shape_of(several.log_prob, jnp.ones((4, 3, 2))) == (4, 3)
 
 
 def test_a_batch_of_priors_is_what_vmap_makes():

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from predcp._maps import Complexity
+from predcp._maps import Complexity, SeparateComplexity
 from predcp._prior import ComplexityPrior, LogScalePrior
 from predcp._support.compiled import compiled
 
@@ -53,11 +53,16 @@ class EntryDiagnosis(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """The verdict on a prior: `accept`, `truncate`, `warn` or `refuse`, with its reasons."""
+    """The verdict on a prior: `accept`, `truncate`, `warn` or `refuse`, with its reasons.
+
+    `budget_errors`: for a budget, the smallest, median and largest relative difference between the
+    divergence of the model with all components and the sum of theirs, for totals below 0.3 nats.
+    """
 
     verdict: Verdict
     reasons: tuple[str, ...]
     entries: tuple[EntryDiagnosis, ...]
+    budget_errors: tuple[float, float, float] | None = None
 
     @property
     def mass(self) -> float:
@@ -87,14 +92,17 @@ class Diagnosis(NamedTuple):
         return "\n".join(lines)
 
 
-def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
+def diagnose(prior: Any) -> Diagnosis:
     """Check that D is a bijection, the prior proper and the draws enough (appendix B of the paper).
 
     Bounded and increasing: truncated. A dip within Monte Carlo error: a warning. A real dip, a D
-    that is constant or does not start at 0: refused, with the reason.
+    that is constant or does not start at 0: refused, with the reason. Of a budget the components
+    are checked one by one, and then how far their divergences are from adding up.
 
-    **Arguments**: `prior`, on one scale or on a vector of them.
+    **Arguments**: `prior`, on one scale or on a vector of them, or a `BudgetPrior`.
     """
+    if hasattr(prior, "diagnosis"):
+        return prior.diagnosis()
     if isinstance(prior, ComplexityPrior | LogScalePrior):
         complexity, truncate, pi = prior.complexity, prior.truncate, prior.pi
     else:
@@ -115,7 +123,15 @@ def diagnose(prior: ComplexityPrior | LogScalePrior) -> Diagnosis:
         for index, entry in enumerate(entries)
         if entry.verdict == worst
     ]
+    caution = complexity.caution()
+    if caution is not None:
+        worst, named = worse(worst, "warn"), [*named, caution]
     return Diagnosis(worst, tuple(named), entries)
+
+
+def worse(first: Verdict, second: Verdict) -> Verdict:
+    """The more severe of two verdicts."""
+    return max(first, second, key=lambda verdict: _SEVERITY[verdict])
 
 
 def _entry_prior(pi: Any, index: int) -> Any:
@@ -347,6 +363,8 @@ def _judge_dip(
 
 
 def _by_draw(complexity: Complexity, index: int, base: np.ndarray, log_tau: float):
+    if isinstance(complexity, SeparateComplexity):
+        complexity = complexity.component(index)
     by_draw = getattr(complexity, "log_value_by_draw", None)
     if by_draw is None:
         return None

@@ -14,11 +14,13 @@ from predcp._divergence_priors import (
     as_divergence_prior,
     with_truncated_tail,
 )
+from predcp._exports import inla_table, stan_functions
 from predcp._maps import Complexity, TabulatedComplexity
 from predcp._numerics.inverse import is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import known, require_positive, require_probability
 from predcp._support.compiled import compiled
+from predcp._version import __version__
 
 
 class LogScalePrior(dist.Distribution):
@@ -258,25 +260,63 @@ class ComplexityPrior(dist.TransformedDistribution):
         `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
         (single precision: to 2e-4, within 20), which is checked here.
         """
-        quick = ComplexityPrior(
-            self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
-        )
-        table: Any = quick.complexity
-        ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
-        fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
-        points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
-        values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
-        wanted, got = (np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values)
-        double = jnp.finfo(table.low.dtype).eps < 1e-12
-        allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
-        counted = wanted > np.max(wanted, axis=0) - depth
-        error = float(np.max(np.abs(got - wanted), where=counted, initial=0.0))
-        if not error <= allowed:
-            raise RuntimeError(
-                f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
-                f"more than {allowed:g}: use the prior as it is"
+        # Known numbers stay numbers, also inside a model that is being traced.
+        with jax.ensure_compile_time_eval():
+            quick = ComplexityPrior(
+                self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
             )
+            table: Any = quick.complexity
+            ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
+            fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
+            points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
+            values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
+            wanted, got = (
+                np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values
+            )
+            double = jnp.finfo(table.low.dtype).eps < 1e-12
+            allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
+            counted = wanted > np.max(wanted, axis=0) - depth
+            gap = np.subtract(got, wanted, out=np.zeros_like(wanted), where=counted)
+            error = float(np.max(np.abs(gap)))
+            if not error <= allowed:
+                raise RuntimeError(
+                    f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
+                    f"more than {allowed:g}: use the prior as it is"
+                )
         return quick
+
+    def to_stan(self, name: str = "predcp") -> str:
+        """This prior as functions of a Stan program, for its `functions` block.
+
+        `NAME_lpdf(log_tau)` is the log density of `log tau`, to 1e-8 where `tabulated` is;
+        `NAME_rng()` draws `log tau`; `NAME_map(log_tau)` is the map. They need no data.
+
+        **Arguments**: `name` of the functions.
+        """
+        self._require_one_scale("to_stan")
+        quick = self.tabulated()
+        log_mass = jnp.asarray(quick.log_scale()._log_mass(jnp.zeros(())))
+        return stan_functions(quick.pi, cast(Any, quick.complexity), log_mass, name, __version__)
+
+    def to_inla(
+        self, parameter: str = "log precision", tail: float = 1e-4, error: float = 1e-4
+    ) -> str:
+        """This prior as a table for INLA, `table: theta ... log density ...`, Jacobian included.
+
+        **Arguments**
+        - `parameter`: what theta is: `log precision`, `log standard deviation` or `log variance`.
+        - `tail`: probability left out at each end, or more: theta stays within 100 of 0.
+        - `error`: largest error of a cubic spline through the table, in the log density.
+        """
+        self._require_one_scale("to_inla")
+        return inla_table(self.log_scale(), self.complexity.unit, parameter, tail, error)
+
+    def _require_one_scale(self, name: str) -> None:
+        if self.complexity.signed or self.event_shape:
+            raise ValueError(
+                f"{name} writes the prior of one positive scale, got a prior of "
+                f"{type(self.complexity).__name__}"
+            )
 
     @compiled()
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predcp.data import PARTS, DataError, TaskSampler, load_images, source
+from predcp.data import PARTS, DataError, load_images, source
 from predcp.data._cifar100 import build_cifar100
 from predcp.data._omniglot import build_omniglot
 from predcp.data._restricted_pickle import load_arrays
@@ -229,20 +229,3 @@ def test_mini_imagenet_mistakes_are_named(mini_imagenet, tmp_path):
         load_images("mini-imagenet", "val", tmp_path)
     with pytest.raises(DataError, match="no image set is called 'imagenet'"):
         load_images("imagenet", "train", tmp_path)
-
-
-def test_tasks_have_distinct_images_of_distinct_classes(mini_imagenet, tmp_path):
-    classes = load_images("mini-imagenet", "train", tmp_path)
-    sampler = TaskSampler(classes, ways=2, shots=1, queries=2)
-    task = sampler.sample(np.random.default_rng(0))
-    assert task.support.shape == (2, 1) and task.query.shape == (2, 2)
-    rows = np.concatenate([task.support, task.query], axis=1)
-    assert len(set(rows.ravel().tolist())) == 6
-    labels = classes.labels[rows]
-    assert (labels == labels[:, :1]).all() and len(set(labels[:, 0].tolist())) == 2
-    again = sampler.sample(np.random.default_rng(0))
-    assert again.query.tolist() == task.query.tolist()
-    with pytest.raises(ValueError, match="ways must be 1 to 2"):
-        TaskSampler(classes, ways=3, shots=1)
-    with pytest.raises(ValueError, match="at most 3"):
-        TaskSampler(classes, ways=2, shots=2, queries=2)

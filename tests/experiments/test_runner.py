@@ -158,7 +158,7 @@ def test_a_runner_takes_over_from_a_killed_one(tmp_path, start_runner):
     store = Store(tmp_path / "store", "grid")
     grid = cells(count=2, sleep=30.0)
     runner = start_runner("cell_models.cells(count=2, sleep=30.0)", store.path)
-    wait_for(lambda: list(store.folder.glob(".claims/*.claim")))
+    wait_for(lambda: holds_a_claim(store))
     assert store.claim(grid[0]) is None
     runner.kill()
     runner.wait()
@@ -173,7 +173,7 @@ def test_waiting_for_another_runners_cell(tmp_path, start_runner):
     store = Store(tmp_path / "store", "grid")
     expression = "cell_models.cells(count=1, sleep=1.0)"
     runner = start_runner(expression, store.path)
-    wait_for(lambda: list(store.folder.glob(".claims/*.claim")))
+    wait_for(lambda: holds_a_claim(store))
     notes: list[str] = []
     progress = Silent()
     progress.note = notes.append  # type: ignore[method-assign]
@@ -231,6 +231,11 @@ def test_outcomes_without_a_finite_number_survive(tmp_path):
     record = store.read(cell)
     assert record.convergence == {"rhat_max": None}
     assert str(record.metrics[0][2]) == "nan" and record.metrics[1][2] == 1.0
+
+
+def holds_a_claim(store: Store) -> bool:
+    """Whether a runner has locked a cell: it writes its name only after that."""
+    return any(path.read_text() for path in store.folder.glob(".claims/*.claim"))
 
 
 def wait_for(condition, seconds: float = 20.0) -> None:

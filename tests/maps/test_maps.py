@@ -21,7 +21,8 @@ def test_the_catalogue_has_every_public_map():
     made = {type(make()) for make in {**ALL_MAPS, **SIGNED_MAPS}.values()}
     assert public_maps() - made == set()
     for make in {**ALL_MAPS, **SIGNED_MAPS}.values():
-        assert make().unit in ("variance", "standard deviation", "coefficient")
+        # None: a parameter of flexibility is no scale of an effect.
+        assert make().unit in ("variance", "standard deviation", "coefficient", None)
 
 
 def test_a_map_without_a_unit_says_so():

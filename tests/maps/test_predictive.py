@@ -49,6 +49,29 @@ def test_the_fast_path_equals_the_general_one(divergence, likelihood):
         np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.parametrize("homogeneous", [None, False])
+def test_draws_share_the_arrays_of_the_reference_that_are_the_same_in_all(homogeneous):
+    level = jnp.linspace(-1.0, 2.0, len(NOISE))
+
+    def parameters(tau, xi):
+        return {"level": xi["level"], "effect": tau * xi["effect"]}
+
+    complexity = predcp.PredictiveComplexity(
+        lambda theta, x: dist.Normal(theta["level"] + x @ theta["effect"], 0.5),
+        parameters,
+        lambda xi: parameters(0.0, xi),
+        DESIGN,
+        {"level": level, "effect": NOISE},
+        homogeneous=homogeneous,
+    )
+    # Coordinates in order: the location, which differs and moves, and the log of the spread.
+    assert complexity.fixed_reference == (False, True)
+    assert complexity.moving == (None if homogeneous is False else (True, False))
+    tau = np.array([1e-12, 1e-3, 0.3, 20.0])
+    expected = np.mean((DESIGN @ NOISE.T) ** 2) * tau**2 / (2 * 0.25)
+    np.testing.assert_allclose(complexity(tau), expected, rtol=1e-12)
+
+
 def test_a_declared_power_is_used_and_a_wrong_claim_refused():
     declared = predictive(homogeneous=1.0)
     np.testing.assert_allclose(declared(0.7), predictive()(0.7), rtol=1e-12)

@@ -10,6 +10,18 @@ from predcp._numerics.homogeneity import power_of
 
 X = jnp.arange(6.0).reshape(3, 2)
 XI = jnp.asarray([0.5, -1.0])
+
+
+def _walk(tau, xi, advance):
+    """States of a loop whose step sees the scale (a constant), its state and a sequence."""
+
+    def step(state, noise):
+        state = advance(state, tau * noise)
+        return state, state
+
+    return jax.lax.scan(step, jnp.zeros(()), xi)[1]
+
+
 FOUND = {
     "linear": (lambda tau, xi: X @ (tau * xi), (1, True)),
     "variance": (lambda tau, xi: X @ (jnp.sqrt(tau) * xi), (Fraction(1, 2), True)),
@@ -22,6 +34,7 @@ FOUND = {
     "fixed output beside": (lambda tau, xi: (tau * xi, jnp.exp(xi)), (1, True)),
     "nested": (lambda tau, xi: jax.jit(lambda t: X @ (t * xi))(tau).reshape(1, 3), (1, True)),
     "unused check": (lambda tau, xi: (jnp.isfinite(tau * xi), tau * xi)[1], (1, True)),
+    "scan": (lambda tau, xi: _walk(tau, xi, lambda state, step: 0.5 * state + step), (1, True)),
 }
 NOT_FOUND = {
     "tanh": lambda tau, xi: jnp.tanh(tau * xi),
@@ -33,6 +46,7 @@ NOT_FOUND = {
     "normalised": lambda tau, xi: (tau * xi) / jnp.std(tau * xi),
     "inverse": lambda tau, xi: xi / tau,
     "clipped": lambda tau, xi: jnp.maximum(tau * xi, 0.1),
+    "scan of a bounded state": lambda tau, xi: _walk(tau, xi, lambda s, step: jnp.tanh(s + step)),
 }
 
 

@@ -1,6 +1,7 @@
 """Programs with complexity priors in a sampler: convergence, divergent steps and calibration."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -92,35 +93,42 @@ PI = predcp.Gamma(shape=0.5, scale=0.1)
 REPEATS, KEPT, LEVEL = 400, 25, 1e-3
 
 
-def score(model, simulated, repeats=REPEATS):
+def score(model, simulated):
     """Standardised sum of normal scores of the ranks: standard normal if calibrated."""
-    kernel = NUTS(model, target_accept_prob=0.9)
-    mcmc = MCMC(
-        kernel, num_warmup=200, num_samples=10 * KEPT, thinning=10, progress_bar=False,
-        jit_model_args=True,
-    )  # fmt: skip
-    random, total = np.random.default_rng(0), 0.0
-    for repeat in range(repeats):
-        args = tuple(each[repeat] for each in simulated["args"])
-        mcmc.run(jax.random.key(repeat), *args)
-        rank = np.sum(np.asarray(mcmc.get_samples()["tau"]) < simulated["tau"][repeat])
-        total += stats.norm.ppf((rank + random.uniform()) / (KEPT + 1))
-    return float(total / np.sqrt(repeats))
+
+    def fit(key, y):
+        # All fits run as one program, in which each step takes as long as the longest trajectory.
+        kernel = NUTS(model, target_accept_prob=0.9, max_tree_depth=7)
+        sizes = {"num_warmup": 200, "num_samples": 10 * KEPT, "thinning": 10}
+        mcmc = MCMC(kernel, progress_bar=False, **sizes)
+        mcmc.run(key, y=y)
+        return mcmc.get_samples()["tau"]
+
+    repeats = len(simulated["tau"])
+    keys = jax.random.split(jax.random.key(1), repeats)
+    draws = np.asarray(jax.jit(jax.vmap(fit))(keys, simulated["y"]))
+    rank = np.sum(draws < simulated["tau"][:, None], axis=1)
+    uniform = np.random.default_rng(0).uniform(size=repeats)
+    return float(np.sum(stats.norm.ppf((rank + uniform) / (KEPT + 1))) / np.sqrt(repeats))
 
 
-def simulate(case, rest, repeats=REPEATS):
+def swapped(case, rest, pi=PI, **options):
+    """The program with a complexity prior, and with its design."""
+    model = partial(case.model, *case.args)
+    return predcp.with_complexity(model, {"tau": pi}, rest=rest, draws=8, **options)
+
+
+def simulate(case, rest):
     """Draws of the scale and the data from the program with its complexity prior."""
-    model = predcp.with_complexity(case.model, {"tau": PI}, rest=rest, observed=["y"], draws=8)
-    draws = Predictive(model, num_samples=repeats)(jax.random.key(5), *case.args)
-    fixed = [np.broadcast_to(each, (repeats, *each.shape)) for each in case.args]
-    return {"tau": np.asarray(draws["tau"]), "args": (*fixed, np.asarray(draws["y"]))}
+    model = swapped(case, rest, observed=["y"])
+    draws = Predictive(model, num_samples=REPEATS)(jax.random.key(5))
+    return {name: np.asarray(draws[name]) for name in ("tau", "y")}
 
 
 def fitted(case, rest, factor=1.0):
     """The program to fit; `factor` makes the scale of its prior wrong by that much."""
     # D is nearly a square of the scale where this pi has its mass.
-    pi = predcp.Gamma(shape=0.5, scale=0.1 * factor**2)
-    return predcp.with_complexity(case.model, {"tau": pi}, rest=rest, draws=8)
+    return swapped(case, rest, predcp.Gamma(shape=0.5, scale=0.1 * factor**2))
 
 
 def power_without_data(factor: float, repeats: int) -> float:

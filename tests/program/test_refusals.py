@@ -1,5 +1,7 @@
 """What cannot be right is refused, with the name of the site and what to do about it."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -271,3 +273,39 @@ def test_a_statement_that_does_not_fit_the_predictions():
     swapped = predcp.with_complexity(model, {"tau": predcp.tail(rate_ratio=2.0)}, draws=2)
     with pytest.raises(ValueError, match=r"rate_ratio does not fit.*noise_ratio"):
         handlers.seed(swapped, jax.random.key(0))(Y)
+
+
+def weighted(y, weights, *, draws=1.0):
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    numpyro.sample("y", dist.Normal(effects(tau), draws / weights), obs=y)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, *args, **options: predcp.complexity_of(model, "tau", *args, **options),
+        lambda model, *args, **options: predcp.audit(model, *args, samples=4, **options)["tau"],
+    ],
+)
+def test_options_with_the_name_of_an_argument_of_the_program(call):
+    ones = np.ones(len(Y))
+    with pytest.raises(ValueError, match=r"weights= is an option of .* pass the program's by pos"):
+        call(weighted, Y, weights=ones)
+    with pytest.raises(
+        ValueError, match=r"draws= is an option of .*partial\(model, draws=\.\.\.\)"
+    ):
+        call(weighted, Y, ones, draws=4)
+    # One given by position or fixed leaves the keyword to the option.
+    call(partial(weighted, draws=1.0), Y, ones, weights=ones, draws=4)
+
+
+def test_arguments_of_the_program_named_as_our_own():
+    def model(scale, y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        numpyro.sample("y", dist.Normal(effects(tau), scale), obs=y)
+
+    by_name, by_place = (
+        predcp.complexity_of(model, "tau", *args, draws=2, **named)(0.5)
+        for args, named in (((), {"scale": 2.0, "y": Y}), ((2.0, Y), {}))
+    )
+    assert by_name == by_place

@@ -137,6 +137,7 @@ def quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
     return jax.vmap(one)(log_q, start, spread).reshape(shape)
 
 
+@compiled()
 def upper_quantile_log(pi: DivergencePrior, probability: Array) -> Array:
     """The log of the divergence that is exceeded with a probability, however small that is."""
     log_kappa = pi.icdf_log(1.0 - probability)

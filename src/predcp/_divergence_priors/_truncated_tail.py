@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from predcp._divergence_priors._base import DivergencePrior
 from predcp._support.check import known
+from predcp._support.compiled import compiled
 
 _NODES = 2048
 _BISECTIONS = 100
@@ -34,6 +35,16 @@ def with_truncated_tail(
 
     **Arguments**: `pi`, with that tail before truncation; the rest of shapes that broadcast.
     """
+    stretched, most = _stretched(pi, log_upper, log_supremum, probability)
+    _require_reached(most, probability)
+    return stretched
+
+
+@compiled()
+def _stretched(
+    pi: DivergencePrior, log_upper: Array, log_supremum: Array, probability: Array
+) -> tuple[DivergencePrior, Array]:
+    """The stretched pi, NaN where there is none; and the largest tail that any stretch gives."""
     shape = jnp.broadcast_shapes(
         pi.batch_shape, *(jnp.shape(each) for each in (log_upper, log_supremum, probability))
     )
@@ -56,7 +67,6 @@ def with_truncated_tail(
     nodes = first[..., None] + fraction * (last - first)[..., None]
     tails = jnp.moveaxis(jax.lax.map(tail_at, jnp.moveaxis(nodes, -1, 0)), 0, -1)
     reached = tails >= log_wanted[..., None]
-    _require_reached(reached, tails, probability)
     high_place = jnp.maximum(jnp.argmax(reached, axis=-1), 1)[..., None]
     low = jnp.take_along_axis(nodes, high_place - 1, -1)[..., 0]
     high = jnp.take_along_axis(nodes, high_place, -1)[..., 0]
@@ -69,17 +79,16 @@ def with_truncated_tail(
 
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (low, high))
     found = jnp.where(reached.any(-1), 0.5 * (low + high), jnp.nan)
-    return pi.stretched(distance + width * jnp.sinh(found))
+    return pi.stretched(distance + width * jnp.sinh(found)), jnp.exp(jnp.nanmax(tails, axis=-1))
 
 
-def _require_reached(reached: Array, tails: Array, probability: Array) -> None:
+def _require_reached(most: Array, probability: Array) -> None:
     """Refuse a probability that no stretch of pi gives; inside a transformation the answer is NaN."""
-    numbers = known(reached)
-    if numbers is None or np.all(numbers.any(-1)):
+    largest, wanted = known(most), known(probability)
+    if largest is None or wanted is None or np.all(largest >= wanted):
         return
-    most = float(np.exp(np.nanmax(np.asarray(tails), axis=-1)).min())
     raise ValueError(
-        f"probability must be at most {most:.4g} for this upper, got {np.max(probability):.4g}: "
+        f"probability must be at most {largest.min():.4g} for this upper, got {wanted.max():.4g}: "
         "however far this pi is stretched, truncated at the supremum of the complexity it puts no "
         "more above upper; state a larger upper or choose another family"
     )

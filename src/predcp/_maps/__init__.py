@@ -15,24 +15,42 @@ from predcp._maps._evidence import (
     RowEvidence,
     require_moving,
 )
+from predcp._maps._joint import JointComplexity
+from predcp._maps._limits import (
+    BetaBinomialLimit,
+    CorrelationLimit,
+    GammaLimit,
+    LengthscaleLimit,
+    NegativeBinomialLimit,
+    StudentTLimit,
+)
 from predcp._maps._modular import ModularComplexity
 from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._separate import SeparateComplexity
 from predcp._maps._tabulated import TabulatedComplexity
 
 __all__ = [
+    "BetaBinomialLimit",
     "CoefficientEvidence",
     "Complexity",
+    "CorrelationLimit",
     "DepthComplexity",
+    "GammaLimit",
+    "JointComplexity",
+    "LengthscaleLimit",
     "LinearEvidence",
     "LogisticEvidence",
     "ModularComplexity",
+    "NegativeBinomialLimit",
     "OrderedComplexity",
     "PenalisedComplexity",
     "PredictiveComplexity",
     "RowEvidence",
     "ScalarComplexity",
+    "SeparateComplexity",
+    "StudentTLimit",
     "TabulatedComplexity",
     "Unit",
     "VectorComplexity",

@@ -74,6 +74,10 @@ class Complexity(Transform):
         """Shape of a batch of independent maps in one object."""
         return ()
 
+    def caution(self) -> str | None:
+        """What `diagnose` should warn of although D increases; None for nothing."""
+        return None
+
     @property
     def event_shape(self) -> tuple[int, ...]:
         """Shape of one argument: `()`, or `(L,)` for L scales."""

@@ -10,8 +10,8 @@ from jax.tree_util import DictKey, GetAttrKey, Partial, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._complexity import VectorComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._separate import SeparateComplexity
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float
 from predcp._support.check import require_callable
@@ -50,7 +50,7 @@ def _with_step(values: list[Array], tau: Array, xi: list[Array]) -> list[Array]:
     return [value + jnp.sqrt(tau) * step for value, step in zip(values, xi)]
 
 
-class ModularComplexity(VectorComplexity):
+class ModularComplexity(SeparateComplexity):
     """One divergence a module, each a function of that module's scale alone (appendix D).
 
     `D_m(tau_m) = E KL[p(y | theta_m ~ N(phi_m, tau_m I), rest at phi) || p(y | phi)]`, averaged over
@@ -138,6 +138,9 @@ class ModularComplexity(VectorComplexity):
     def _whole(self, name: str) -> PredictiveComplexity:
         return PredictiveComplexity(**self._parts(name))
 
+    def component(self, entry: int) -> PredictiveComplexity:
+        return self.module(self.module_names[entry])
+
     def module(self, name: str) -> PredictiveComplexity:
         """The map of one module's scale."""
         return PredictiveComplexity.trusted(
@@ -148,44 +151,37 @@ class ModularComplexity(VectorComplexity):
             unit=self.unit,
         )
 
-    def _by_module(
-        self, function: Callable[[PredictiveComplexity, Any], Any], values: PyTree[Array]
-    ):
-        values = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf, self.forward_shape(leaf.shape)), values
-        )
-        results = [
-            function(self.module(name), jax.tree.map(lambda leaf, i=index: leaf[..., i], values))
-            for index, name in enumerate(self.module_names)
+    def _moved(self, tau: Float[Array, " modules"], noise: PyTree) -> PyTree:
+        """The parameters with every module at its scale."""
+        paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
+        scales = dict(zip(self.module_names, jnp.sqrt(tau)))
+        moved = [
+            value + scales.get(_module_name(path), 0.0) * step
+            for (path, value), step in zip(paths, jax.tree.leaves(noise))
         ]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *results)
+        return jax.tree.unflatten(structure, moved)
 
-    def _value_and_elasticity(self, log_tau):
-        return self._by_module(lambda single, u: single.log_value_and_elasticity(u), log_tau)
-
-    def log_inverse_of(self, inputs, log_kappa) -> Float[Array, "..."]:
-        return self._by_module(lambda single, q: single.log_inverse_of(q, log_kappa), inputs)
-
-    def _supremum_at(self, log_tau):
-        return self._by_module(lambda single, u: single.log_supremum(u), log_tau)
-
-    @property
-    def supremum(self) -> Float[Array, " modules"]:
-        return jnp.exp(self.log_supremum(jnp.zeros(self.event_shape)))
+    def together(self, tau: Float[Array, " modules"]) -> Float[Array, ""]:
+        """Divergence of the model with every module at its scale from the model at phi."""
+        whole = PredictiveComplexity.trusted(
+            likelihood=self.likelihood,
+            parameters=lambda size, xi: self._moved(size * tau, xi),
+            reference=self.parameters,
+            x=self.x,
+            noise=self.noise,
+            divergence=self.divergence,
+            power=None,
+        )
+        return jnp.exp(whole.bind()(jnp.zeros((), whole._dtype))[0])
 
     def simulate(self, tau: Float[Array, " modules"], key: Array) -> PyTree:
         """Observations with every module at its scale, with fresh standard normal noise."""
         key_noise, key_data = jax.random.split(key)
-        paths, structure = jax.tree_util.tree_flatten_with_path(self.parameters)
-        scales = dict(zip(self.module_names, jnp.sqrt(tau)))
-        noise = jax.tree.leaves(normal_noise(key_noise, 1, self.parameters))
-        moved = [
-            value + scales.get(_module_name(path), 0.0) * step[0]
-            for (path, value), step in zip(paths, noise)
-        ]
-        return sampled(self.likelihood(jax.tree.unflatten(structure, moved), self.x), key_data)
+        noise = normal_noise(key_noise, 1, self.parameters)
+        theta = self._moved(tau, jax.tree.map(lambda leaf: leaf[0], noise))
+        return sampled(self.likelihood(theta, self.x), key_data)
 
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, " modules"]) -> Float[Array, "draws modules"]:
         """`log` of each divergence under each draw alone, for its Monte Carlo error."""
-        return self._by_module(lambda single, u: single.log_value_by_draw(u), log_tau)
+        return self._each_component(lambda single, u: single.log_value_by_draw(u), log_tau)

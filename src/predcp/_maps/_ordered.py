@@ -5,11 +5,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
 from predcp._maps._complexity import Unit, VectorComplexity, require_unit
 from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._separate import SeparateComplexity
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
@@ -169,6 +171,24 @@ class OrderedComplexity(VectorComplexity):
     def _entry_log_supremum(self, entry: int, below: Float[Array, " entry"]) -> Float[Array, ""]:
         single = self.component(entry, below)
         return single.log_supremum(jnp.zeros((), jnp.result_type(*jax.tree.leaves(self.noise))))
+
+    def separate(self) -> SeparateComplexity:
+        """The maps of the components, each added to the reference alone (for a budget)."""
+        dtype = jnp.result_type(*jax.tree.leaves(self.noise))
+        off = [jnp.full(entry, -floating_range(dtype), dtype) for entry in range(self.components)]
+        maps = [self.component(entry, below) for entry, below in enumerate(off)]
+        return SeparateComplexity(maps, Partial(OrderedComplexity.together, self))
+
+    def together(self, tau: Float[Array, " components"]) -> Float[Array, ""]:
+        """Divergence of the model with all components from the model without any."""
+        parts = self._parts(0, jnp.zeros(0))
+        scales = [tau[place] for place in range(self.components)]
+
+        def parameters(size: Array, xi: PyTree) -> PyTree:
+            return self._theta([size * scale for scale in scales], xi)
+
+        whole = PredictiveComplexity.trusted(**parts | {"parameters": parameters}, power=None)
+        return jnp.exp(whole.bind()(jnp.zeros((), whole._dtype))[0])
 
     def simulate(self, tau: Float[Array, " components"], key: Array) -> PyTree:
         """Observations with every component at its scale, with fresh standard normal noise."""

@@ -25,8 +25,9 @@ from predcp._maps._complexity import (
     Unit,
     require_unit,
 )
+from predcp._numerics.dependence import Origin, dependencies
 from predcp._numerics.displacement import displacement, parameter_step
-from predcp._numerics.homogeneity import power_of
+from predcp._numerics.homogeneity import power_and_moving, power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._numerics.power_law import extrapolated, floating_range
@@ -78,6 +79,8 @@ class PredictiveComplexity(ScalarComplexity):
     # A map made by `trusted` has these unless it is given others.
     per: Any = "trial"
     weights: Array | None = None
+    moving: tuple[bool, ...] | None = None
+    fixed_reference: tuple[bool, ...] | None = None
 
     def __init__(
         self,
@@ -109,6 +112,7 @@ class PredictiveComplexity(ScalarComplexity):
             bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
         self.bounded = bounded
         self.power = self._find_power(homogeneous)
+        self.fixed_reference = self._find_fixed_reference()
         self.unit = self._find_unit(unit)
         self.per = per if isinstance(per, str) else require_positive("per", per)
         if isinstance(per, str) and per not in ("trial", "row"):
@@ -236,7 +240,7 @@ class PredictiveComplexity(ScalarComplexity):
         if homogeneous is not None and homogeneous is not True:
             return Fraction(float(homogeneous)).limit_denominator(1000), False
         one = jax.tree.map(lambda leaf: leaf[0], self.noise)
-        found = power_of(
+        found = power_and_moving(
             lambda tau, xi: self._coordinates(self.parameters(tau, xi)),
             jnp.ones((), self._dtype),
             one,
@@ -246,7 +250,19 @@ class PredictiveComplexity(ScalarComplexity):
                 "homogeneous=True, but the predictions were not seen to move as a power of tau; "
                 "give the power itself to declare it, or leave homogeneous out"
             )
-        return found
+        if found is None:
+            return None
+        power, self.moving = found
+        return power
+
+    def _find_fixed_reference(self) -> tuple[bool, ...] | None:
+        """By array of the reference's coordinates, whether all draws share it."""
+        if not callable(self.reference):
+            return None
+        one = jax.tree.map(lambda leaf: leaf[0], self.noise)
+        origins = dependencies(lambda xi: self._coordinates(self._origin(xi)), {"xi": one})
+        is_origin = lambda leaf: isinstance(leaf, Origin)  # noqa: E731
+        return tuple(not origin.labels for origin in jax.tree.leaves(origins, is_leaf=is_origin))
 
     def _directions(self, power: Fraction, pure: bool) -> list[dict[str, Array]]:
         """Displacement of the coordinates at tau = 1, each with a leading axis of draws."""
@@ -263,9 +279,16 @@ class PredictiveComplexity(ScalarComplexity):
             return jax.tree.map(lambda array: array / float(power), speed)
 
         directions = jax.vmap(unit)(self.noise)
-        if not pure:
+        if pure:
+            start = self._reference()
+            directions = jax.tree.map(lambda moved, start: moved - start, directions, start)
+        if self.moving is None:
             return directions
-        return jax.tree.map(lambda moved, start: moved - start, directions, self._reference())
+        leaves, structure = jax.tree.flatten(directions)
+        # Arrays that never move need no axis of points: their zeros cost nothing.
+        still = [jnp.zeros((len(leaf), *[1] * (leaf.ndim - 1)), leaf.dtype) for leaf in leaves]
+        kept = [leaf if m else zero for leaf, zero, m in zip(leaves, still, self.moving)]
+        return jax.tree.unflatten(structure, kept)
 
     def _arrays(self) -> PyTree:
         """The noise, and the reference where it is given by arrays."""
@@ -280,9 +303,23 @@ class PredictiveComplexity(ScalarComplexity):
 
     def _reference(self) -> list[dict[str, Array]]:
         """The reference's coordinates, with a leading axis of draws where they differ."""
-        if callable(self.reference):
-            return jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
-        return self._coordinates(self.reference)
+        if not callable(self.reference):
+            return self._coordinates(self.reference)
+        each = jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
+        if self.fixed_reference is None or not any(self.fixed_reference):
+            return each
+        leaves, structure = jax.tree.flatten(each)
+        first = jax.tree.leaves(self._coordinates(self._first_origin()))
+        chosen = [one if f else all_ for one, all_, f in zip(first, leaves, self.fixed_reference)]
+        return jax.tree.unflatten(structure, chosen)
+
+    def _reference_axes(self, reference: PyTree) -> PyTree:
+        """By array of the reference's coordinates, its axis of draws; None where it has none."""
+        if not callable(self.reference):
+            return None
+        leaves, structure = jax.tree.flatten(reference)
+        fixed = self.fixed_reference or (False,) * len(leaves)
+        return jax.tree.unflatten(structure, [None if f else 0 for f in fixed])
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
@@ -325,8 +362,8 @@ class PredictiveComplexity(ScalarComplexity):
         """Forward passes at every scale."""
 
         def moved(log_tau: Array) -> _Moved:
-            axis = 0 if callable(self.reference) else None
-            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
+            axes = self._reference_axes(reference)
+            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axes))
             return _scaled(*each(self.noise, reference))
 
         return moved

@@ -12,6 +12,8 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from predcp._numerics.traced import NESTED, inner_program, scan_operands
+
 
 class Origin(NamedTuple):
     """Labels of the inputs a value depends on, and whether the value is known to be zero."""
@@ -33,16 +35,6 @@ _FIXING_ZERO = {
     "sign", "sin", "sinh", "slice", "sort", "split", "sqrt", "square", "squeeze",
     "stop_gradient", "tan", "tanh", "tile", "transpose", "unstack",
 }  # fmt: skip
-_NESTED = {
-    "pjit",
-    "jit",
-    "closed_call",
-    "core_call",
-    "custom_jvp_call",
-    "custom_vjp_call",
-    "remat",
-    "checkpoint",
-}
 
 
 def dependencies(
@@ -93,13 +85,8 @@ def _follow(jaxpr: Any, inputs: Sequence[Origin]) -> list[Origin]:
 
 def _apply(equation: Any, origins: list[Origin]) -> list[Origin]:
     name, parameters = equation.primitive.name, equation.params
-    if name in _NESTED:
-        inner = next(
-            parameters[key]
-            for key in ("jaxpr", "call_jaxpr", "fun_jaxpr")
-            if parameters.get(key) is not None
-        )
-        return _follow(getattr(inner, "jaxpr", inner), origins)
+    if name in NESTED:
+        return _follow(inner_program(parameters), origins)
     if name == "scan":
         return _scan(parameters, origins)
     if name == "while":
@@ -122,15 +109,13 @@ def _either(*origins: Origin) -> Origin:
 
 
 def _scan(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
-    constants, count = parameters["num_consts"], parameters["num_carry"]
-    fixed, sequences = origins[:constants], origins[constants + count :]
-    carry = origins[constants : constants + count]
+    fixed, carry, sequences = scan_operands(parameters, origins)
     while True:
-        results = _follow(parameters["jaxpr"].jaxpr, [*fixed, *carry, *sequences])
+        results = _follow(inner_program(parameters), [*fixed, *carry, *sequences])
         # What a step depends on only grows, so this ends.
         after = [_either(old, new) for old, new in zip(carry, results)]
         if after == carry:
-            return [*carry, *results[count:]]
+            return [*carry, *results[len(carry) :]]
         carry = after
 
 

@@ -14,6 +14,8 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
+from predcp._numerics.traced import NESTED, inner_program, scan_operands
+
 
 class Form(NamedTuple):
     """`constant + tau^degree z`; `degree` None: no dependence on tau."""
@@ -38,16 +40,6 @@ _REARRANGING = {
 _PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
 _SUMS = {"add", "sub", "add_any", "concatenate", "pad", "stack"}
 _COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
-_NESTED = {
-    "pjit",
-    "jit",
-    "closed_call",
-    "core_call",
-    "custom_jvp_call",
-    "custom_vjp_call",
-    "remat",
-    "checkpoint",
-}
 
 
 def _sum(forms: Sequence[Form]) -> Form | None:
@@ -76,11 +68,8 @@ def _power(degree: Fraction) -> Form:
 
 def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: list[Any]) -> Any:
     """The form of an operation's result (a list for a nested program), None where unknown."""
-    if name in _NESTED:
-        inner = parameters.get("jaxpr", parameters.get("call_jaxpr"))
-        if inner is None:
-            inner = parameters.get("fun_jaxpr")
-        return _trace(getattr(inner, "jaxpr", inner), forms)
+    if name in NESTED:
+        return _trace(inner_program(parameters), forms)
     if name == "scan":
         return _scan(parameters, forms)
     if all(form.degree is None for form in forms):
@@ -135,18 +124,17 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
 
 
 def _scan(parameters: dict[str, Any], forms: list[Form]) -> list[Form | None]:
-    constants, count = parameters["num_consts"], parameters["num_carry"]
-    fixed, sequences = forms[:constants], forms[constants + count :]
-    carry: list[Form | None] = list(forms[constants : constants + count])
+    carry: list[Form | None]
+    fixed, carry, sequences = scan_operands(parameters, forms)
     while True:
-        results = _trace(parameters["jaxpr"].jaxpr, [*fixed, *carry, *sequences])
+        results = _trace(inner_program(parameters), [*fixed, *carry, *sequences])
         # A form only grows (zero, fixed, a power, unknown), so this ends.
         after = [
             None if old is None or new is None else _sum([old, new])
             for old, new in zip(carry, results)
         ]
         if after == carry:
-            return [*carry, *results[count:]]
+            return [*carry, *results[len(carry) :]]
         carry = after
 
 
@@ -170,10 +158,14 @@ def _trace(jaxpr: Any, inputs: Sequence[Form | None]) -> list[Form | None]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fraction, bool] | None:
+def power_and_moving(
+    function: Callable[..., Any], tau: Any, *fixed: Any
+) -> tuple[tuple[Fraction, bool], tuple[bool, ...]] | None:
     """The degree `a` if every array of `function(tau, *fixed)` is fixed or `constant + tau^a z`.
 
-    Also whether no moving array has a constant part. None if it is not so, or not seen to be.
+    None if it is not so, or not seen to be.
+
+    **Returns** the degree and whether no moving array has a constant part; by array, whether it moves.
     """
     traced = jax.make_jaxpr(function)(tau, *fixed)
     inputs = [Form(False, Fraction(1))] + [FIXED] * (len(traced.jaxpr.invars) - 1)
@@ -187,4 +179,11 @@ def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fract
     degree = degrees.pop()
     if degree is None or degree <= 0:
         return None
-    return degree, all(form.pure for form in moving)
+    power = degree, all(form.pure for form in moving)
+    return power, tuple(form.degree is not None for form in forms)
+
+
+def power_of(function: Callable[..., Any], tau: Any, *fixed: Any) -> tuple[Fraction, bool] | None:
+    """The degree alone of `power_and_moving`, and whether no moving array has a constant part."""
+    found = power_and_moving(function, tau, *fixed)
+    return None if found is None else found[0]

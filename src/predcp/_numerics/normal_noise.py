@@ -71,13 +71,19 @@ def _scrambled(
     key_rows, key_shift = jax.random.split(key)
     dimension = points.shape[1]
     rows = jax.random.bits(key_rows, (_BITS, dimension), jnp.uint32)
-    result = jax.random.bits(key_shift, (dimension,), jnp.uint32) ^ jnp.zeros_like(points)
-    for position in range(_BITS):
-        own = np.uint32(1 << (_BITS - 1 - position))
-        above = np.uint32((~(2 * int(own) - 1)) & 0xFFFFFFFF)
-        parity = jax.lax.population_count(points & ((rows[position] & above) | own)) & np.uint32(1)
-        result = result ^ (parity << np.uint32(_BITS - 1 - position))
-    return result
+    shift = jax.random.bits(key_shift, (dimension,), jnp.uint32)
+    places = np.arange(_BITS - 1, -1, -1, dtype=np.uint32)
+    own = np.uint32(1) << places
+    above = ~(own | (own - np.uint32(1)))
+
+    # A loop, because 32 copies of its body take a second to compile.
+    def one_bit(result: Array, bit: tuple[Array, Array]) -> tuple[Array, None]:
+        chosen, place = bit
+        parity = jax.lax.population_count(points & chosen) & np.uint32(1)
+        return result ^ (parity << place), None
+
+    chosen = (rows & above[:, None]) | own[:, None]
+    return jax.lax.scan(one_bit, shift ^ jnp.zeros_like(points), (chosen, jnp.asarray(places)))[0]
 
 
 _METHODS: dict[str, Method] = {"plain": plain, "antithetic": antithetic, "sobol": sobol}

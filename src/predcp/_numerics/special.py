@@ -198,6 +198,15 @@ def digamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(large, above, below)
 
 
+def log_digamma_excess(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log(digamma(a + 1) - log a)` at `a = exp(log_a)`, for every real log_a."""
+    large = log_a > math.log(_SHIFT)
+    far, near = jnp.where(large, log_a, 10.0), jnp.where(large, 0.0, log_a)
+    # digamma(a + 1) = log a + 1 / (2 a) + R'(a)
+    above = jnp.log(0.5 + _stirling_parts(jnp.exp(-far))[1]) - far
+    return jnp.where(large, above, jnp.log(digamma_1p(near) - near))
+
+
 def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     """`a digamma(a + 1) - log Gamma(a + 1) - a` at `a = exp(log_a)`, whose large parts cancel."""
     large = log_a > math.log(_SHIFT)
@@ -246,6 +255,10 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
     for log_weight, coefficient in terms:
         shape = jnp.broadcast_shapes(jnp.shape(log_weight), jnp.shape(coefficient))
         flat = (*shape[:keep], -1)
+        if jnp.ndim(log_weight) == 0 and len(shape) > keep:
+            # One weight for all: add them up before anything is exponentiated.
+            coefficient = jnp.reshape(coefficient, flat).sum(-1, keepdims=True)
+            shape = coefficient.shape
         pairs.append(
             (
                 jnp.broadcast_to(log_weight, shape).reshape(flat),

@@ -21,17 +21,19 @@ def start_worker(
     core: int,
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    override: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[bytes]":
     """Start `python -m module` with pipes, pinned to a core, with one thread per library.
 
-    **Arguments:** `environment`, variables of the worker that this process does not set itself.
+    **Arguments:** `environment`, variables of the worker where this process does not set them;
+    `override`, variables of the worker in any case.
     """
     defaults = _ONE_THREAD | dict(environment or {})
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**defaults, **os.environ},
+        env={**defaults, **os.environ, **(override or {})},
     )
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(ProcessLookupError):

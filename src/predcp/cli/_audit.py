@@ -1,5 +1,6 @@
 """`predcp audit`: what the priors of a NumPyro program say about its predictions."""
 
+import inspect
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -48,7 +49,10 @@ def audit_command(
         arguments = match_arguments(model, columns, program)
         if not as_json and sys.stderr.isatty():
             print("predcp: compiling", file=sys.stderr, flush=True)
-        found = audit(model, scales=scale or None, observed=observed or (), **arguments)
+        # By position, since a column may have the name of an option.
+        bound = inspect.signature(model).bind(**arguments)
+        options = {"scales": scale or None, "observed": observed or ()}
+        found = audit(model, *bound.args, **options, **bound.kwargs)
         print(found.to_json() if as_json else found)
         if picture is not None:
             found.plot().savefig(picture, dpi=120)

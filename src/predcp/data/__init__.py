@@ -16,7 +16,6 @@ from predcp.data._registry import Download, Source, registry, source
 from predcp.data._splits import Rows, medical_split, random_split, standard_split
 from predcp.data._standardise import Standardiser
 from predcp.data._table import Table
-from predcp.data._tasks import Task, TaskSampler
 from predcp.data._verify import is_present, verify
 
 __all__ = [
@@ -34,8 +33,6 @@ __all__ = [
     "Split",
     "Standardiser",
     "Table",
-    "Task",
-    "TaskSampler",
     "data_directory",
     "fetch",
     "file_sha256",

@@ -1,5 +1,6 @@
 """A NumPyro program in the explorer: its present priors, and those that sentences give."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -96,15 +97,18 @@ def study(
     **Arguments**: `model` and `arguments`, a NumPyro program and its keyword arguments; `name`, as the user
     named it; `scales`, all when empty; `observed`, sites to predict without data.
     """
+    options = {"observed": list(observed)}
     try:
-        found = audit(model, scales=list(scales) or None, observed=list(observed), **arguments)
+        # By position, since a column may have the name of an option.
+        bound = inspect.signature(model).bind(**arguments)
+        found = audit(model, *bound.args, scales=list(scales) or None, **options, **bound.kwargs)
     except Exception as error:  # The program is the user's: whatever it raises is the reason.
         return Study(name, problem=_reason(error), observed=tuple(observed))
     tables: dict[str, ScaleTable] = {}
     problems: dict[str, str] = {}
     for site in dict.fromkeys(each.scale.split("[")[0] for each in found):
         try:
-            made = scale_tables(model, site, observed=list(observed), **arguments)
+            made = scale_tables(model, site, *bound.args, **options, **bound.kwargs)
             tables |= {table.scale: table for table in made}
         except Exception as error:
             labels = [each.scale for each in found if each.scale.split("[")[0] == site]

@@ -8,7 +8,6 @@ import atexit
 import os
 import pickle
 import queue
-import subprocess
 import sys
 import threading
 import time
@@ -20,16 +19,9 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from predcp._support.cores import available_cores
+from predcp._support.workers import read_part, start_worker, worker_pipes, write_message
 from predcp.linear._layout import LocalChains, Sampler, compiled_program
 from predcp.linear._target import Target
-
-_LENGTH = 8
-_ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "JAX_PLATFORMS": "cpu",
-}
 
 
 def can_travel(sampler: Sampler, target: Target) -> bool:
@@ -53,19 +45,15 @@ class _Worker:
     """A process that advances chains; a thread puts its answers into a queue as they come."""
 
     def __init__(self, core: int, answers: "queue.SimpleQueue[bytes | None]") -> None:
-        command = [sys.executable, "-m", "predcp.linear._processes", str(core)]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        path = os.pathsep.join(filter(None, sys.path))
+        override = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
+        self._process = start_worker("predcp.linear._processes", core, override=override)
         self.answers = answers
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         stream = self._pipe(self._process.stdout)
-        while (answer := _read(stream)) is not None:
+        while (answer := read_part(stream)) is not None:
             self.answers.put(answer)
         self.answers.put(None)
 
@@ -75,7 +63,7 @@ class _Worker:
 
     def ask(self, *message: Any) -> None:
         """Send a request; `("end", ...)` is the last of its answers."""
-        _write(self._pipe(self._process.stdin), pickle.dumps(message))
+        write_message(self._pipe(self._process.stdin), pickle.dumps(message))
 
     def close(self) -> None:
         self._process.kill()
@@ -164,34 +152,18 @@ class RemoteChains:
             raise
 
 
-def _write(stream: IO[bytes], message: bytes) -> None:
-    stream.write(len(message).to_bytes(_LENGTH, "big") + message)
-    stream.flush()
-
-
-def _read(stream: IO[bytes]) -> bytes | None:
-    head = stream.read(_LENGTH)
-    if len(head) < _LENGTH:
-        return None
-    return stream.read(int.from_bytes(head, "big"))
-
-
-def _serve(core: int) -> None:
+def _serve() -> None:
     """Answer requests until the pipe ends."""
     import traceback
 
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-    source, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    # Whatever a user's model prints must not be read as an answer.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    source, answers = worker_pipes()
 
     def say(kind: str, value: Any = None) -> None:
-        _write(answers, pickle.dumps((kind, value)))
+        write_message(answers, pickle.dumps((kind, value)))
 
     program: Any = None
     chains: Any = None
-    while (message := _read(source)) is not None:
+    while (message := read_part(source)) is not None:
         kind, *details = pickle.loads(message)
         try:
             if kind == "prepare":
@@ -213,4 +185,4 @@ def _serve(core: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    _serve()

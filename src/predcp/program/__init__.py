@@ -1,6 +1,7 @@
 """The door: NumPyro programs in, maps, priors and audits out."""
 
 from predcp.program._audit import Audit, ScaleAudit, audit
+from predcp.program._budget import budget_of
 from predcp.program._complexity import ProgramComplexity, complexity_of
 from predcp.program._responses import RESPONSES, Response
 from predcp.program._statements import Tail, tail
@@ -16,6 +17,7 @@ __all__ = [
     "ScaleTable",
     "Tail",
     "audit",
+    "budget_of",
     "complexity_of",
     "scale_tables",
     "tail",

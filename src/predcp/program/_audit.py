@@ -3,20 +3,22 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from predcp._divergences import Divergence, kl
 from predcp.program._complexity import program_map
-from predcp.program._noise import unwrapped
+from predcp.program._noise import at_step, make_noise, unwrapped
+from predcp.program._noise import drawn as drawn_from
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._picture import draw_audit
 from predcp.program._responses import RESPONSES, response_sizes
-from predcp.program._run import run
+from predcp.program._run import is_number, run
 from predcp.program._structure import ProgramStructure
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -100,7 +102,12 @@ class Audit:
     """The audits of a program's scales, and draws from its prior predictive distribution."""
 
     scales: tuple[ScaleAudit, ...]
-    prior_predictive: dict[str, np.ndarray] = field(repr=False)
+    _predict: Callable[[], dict[str, np.ndarray]] = field(repr=False)
+
+    @cached_property
+    def prior_predictive(self) -> dict[str, np.ndarray]:
+        """By predicted site, draws of the data from the prior; made when first asked for."""
+        return self._predict()
 
     def __iter__(self):
         return iter(self.scales)
@@ -145,8 +152,10 @@ class Audit:
         return f"{_table(self.scales)}\n\n{self.words}"
 
 
+@refuse_ambiguous_options
 def audit(
     model: Callable[..., Any],
+    /,
     *args: Any,
     scales: Sequence[str] | None = None,
     observed: Sequence[str] = (),
@@ -164,7 +173,8 @@ def audit(
     Scales and the rest of the program are drawn together from its prior.
 
     **Arguments**
-    - `model`, `args`, `kwargs`: a NumPyro program and its arguments, the data among them.
+    - `model`, `args`, `kwargs`: a NumPyro program and its arguments, the data among them. Pass an
+        argument that has the name of an option below by position.
     - `scales`: names of the scales; all positive sites that move a prediction when left out.
     - `observed`: sites to predict although the program has no data for them.
     - `rest`: values of other latent sites, which are then not drawn.
@@ -188,43 +198,92 @@ def audit(
         "weights": weights,
     }
     values = dict(rest or {})
-    drawn, predictive = _prior(structure, values, samples, key, observed)
-    audited = []
-    for name in names:
-        for index in np.ndindex(structure.sites[name].shape):
-            audited.append(_audit_scale(structure, name, index, values, drawn, observed, options))
-    return Audit(tuple(audited), predictive)
+    drawn, words = _draw_prior(structure, names, values, samples, key)
+    audited = [
+        _audit_scale(structure, name, index, words[name], values, drawn, observed, options)
+        for name in names
+        for index in np.ndindex(structure.sites[name].shape)
+    ]
+    predict = partial(_draw_data, structure, values, drawn, observed, jax.random.fold_in(key, 3))
+    return Audit(tuple(audited), predict)
 
 
-def _prior(
+def _draw_prior(
     structure: ProgramStructure,
+    names: Sequence[str],
     values: Mapping[str, Any],
     samples: int,
     key: Array,
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """Draws of all latent sites, and the priors of some of them in words."""
+    arrays, shape = structure.arguments
+    families: dict[str, str] = {}
+    # Quantiles of Sobol points are more even than random draws, and compile faster.
+    shapes = {name: structure.sites[name].noise for name in structure.latent}
+    dtypes = {name: structure.sites[name].dtype for name in structure.latent}
+    shapes = {name: noise for name, noise in shapes.items() if noise is not None}
+
+    def traced(arrays: tuple[Any, ...], noise: dict[str, Array], key: Array) -> Any:
+        def value(name: str, fn: Any, step: Array | None) -> Any:
+            return drawn_from(fn, at_step(noise[name], step)) if name in noise else None
+
+        args, kwargs = shape.restore(arrays)
+        return run(structure.model, args, kwargs, values, value, key)
+
+    def one(arrays: tuple[Any, ...], noise: dict[str, Array], key: Array) -> dict[str, Array]:
+        trace = traced(arrays, noise, key)
+        return {name: trace[name]["value"] for name in structure.latent}
+
+    @jax.jit
+    def everything(arrays: tuple[Any, ...], noise: dict[str, Array], key: Array) -> Any:
+        numbers = {}
+        for name, message in traced(arrays, {}, key).items():
+            if name in names:
+                fn = unwrapped(message["fn"])
+                families[name] = type(fn).__name__
+                # A prior with other sites in it has no numbers of its own.
+                fixed = fn.get_args().values() if structure.has_fixed_prior(name) else ()
+                numbers[name] = [jnp.asarray(value) for value in fixed if is_number(value)]
+        keys = jax.random.split(key, samples)
+        return jax.vmap(partial(one, arrays))(noise, keys), numbers
+
+    noise = make_noise(jax.random.fold_in(key, 4), samples, shapes, "sobol", dtypes)
+    drawn, numbers = everything(arrays, noise, key)
+    return drawn, {name: _prior_words(families[name], numbers[name]) for name in names}
+
+
+def _draw_data(
+    structure: ProgramStructure,
+    values: Mapping[str, Any],
+    drawn: Mapping[str, Array],
     observed: Sequence[str],
-) -> tuple[dict[str, Array], dict[str, np.ndarray]]:
-    """Draws of all latent sites, and of the observed ones given them."""
-    args, kwargs = structure.arguments.restore()
+    key: Array,
+) -> dict[str, np.ndarray]:
+    """Draws of the observed sites, one for each draw of the latent ones."""
+    arrays, shape = structure.arguments
     predicted = [s.name for s in structure.sites.values() if s.observed and not s.factor]
 
-    def one(key: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-        key_latent, key_data = jax.random.split(key)
-        trace = run(structure.model, args, kwargs, values, None, key_latent)
-        data = {
-            name: trace[name]["fn"].sample(jax.random.fold_in(key_data, place))
+    @jax.jit
+    @partial(jax.vmap, in_axes=(None, 0, 0))
+    def one(arrays: tuple[Any, ...], latent: dict[str, Array], key: Array) -> dict[str, Array]:
+        args, kwargs = shape.restore(arrays)
+        trace = run(structure.model, args, kwargs, {**latent, **values})
+        return {
+            name: trace[name]["fn"].sample(jax.random.fold_in(key, place))
             for place, name in enumerate(predicted)
         }
-        data |= {name: trace[name]["value"] for name in observed}
-        return {name: trace[name]["value"] for name in structure.latent}, data
 
-    latent, data = jax.jit(jax.vmap(one))(jax.random.split(key, samples))
-    return latent, {name: np.asarray(values) for name, values in data.items()}
+    count = len(next(iter(drawn.values())))
+    data = one(arrays, dict(drawn), jax.random.split(key, count)) if predicted else {}
+    data |= {name: drawn[name] for name in observed if name in drawn}
+    return {name: np.asarray(each) for name, each in data.items()}
 
 
 def _audit_scale(
     structure: ProgramStructure,
     name: str,
     index: tuple[int, ...],
+    prior: str,
     values: Mapping[str, Any],
     drawn: dict[str, Array],
     observed: Sequence[str],
@@ -259,7 +318,7 @@ def _audit_scale(
     label = name if not index else f"{name}[{','.join(map(str, index))}]"
     return ScaleAudit(
         scale=label,
-        prior=_prior_words(structure, name),
+        prior=prior,
         tau=_quantiles(tau),
         kappa=_quantiles(kappa),
         beyond={f"{u:g}": float(np.mean(log_kappa > np.log(u))) for u in THRESHOLDS},
@@ -281,19 +340,12 @@ def _quantiles(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(value) for value in np.quantile(values, QUANTILES, method="nearest"))
 
 
-def _prior_words(structure: ProgramStructure, name: str) -> str:
-    """The distribution of a site with its numbers, where they are known."""
-    args, kwargs = structure.arguments.restore()
-    trace = run(structure.model, args, kwargs, {})
-    fn = unwrapped(trace[name]["fn"])
-    parameters = [
-        np.asarray(value)
-        for value in fn.get_args().values()
-        if value is not None and not isinstance(value, Tracer)
-    ]
-    if any(value.dtype.kind not in "fiub" or np.unique(value).size > 1 for value in parameters):
-        return type(fn).__name__
-    return f"{type(fn).__name__}({', '.join(f'{value.flat[0]:g}' for value in parameters)})"
+def _prior_words(family: str, numbers: Sequence[Array]) -> str:
+    """A distribution with its numbers, where it has one of each."""
+    known = [np.asarray(each) for each in numbers]
+    if not known or any(np.unique(each).size > 1 for each in known):
+        return family
+    return f"{family}({', '.join(f'{each.flat[0]:g}' for each in known)})"
 
 
 def _number(value: float) -> str:

@@ -1,6 +1,7 @@
 """The map from a scale of a NumPyro program to the divergence of its predictions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from predcp._support.arrays import as_float, concrete
 from predcp._support.compiled import compiled
 from predcp._support.reads import reads
 from predcp.program._noise import at_step, drawn, make_noise, mask_of, without_mask
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._run import Structure, run
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -266,9 +268,11 @@ class ProgramComplexity(PredictiveComplexity):
         return {name: fn.sample(key) for (name, fn), key in zip(found.items(), keys)}
 
 
+@refuse_ambiguous_options
 def complexity_of(
     model: Callable[..., Any],
     scale: str,
+    /,
     *args: Any,
     rest: str | Mapping[str, Any] = "prior",
     observed: Sequence[str] = (),
@@ -291,7 +295,8 @@ def complexity_of(
     **Arguments**
     - `model`: a NumPyro program, centred or not.
     - `scale`: name of a positive latent site.
-    - `args`, `kwargs`: arguments of the program, the data among them.
+    - `args`, `kwargs`: arguments of the program, the data among them. Pass an argument that has the
+        name of an option below by position.
     - `rest`: where the other latent sites are: `"prior"` averages over draws of them, a mapping
         gives their values (and the names left out are drawn). `with_complexity` conditions on the
         rest of the same draw.
@@ -382,8 +387,10 @@ def program_map(
         noise: dict[str, Any] = {"sites": make_noise(key, draws, shapes, method, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
-        keys = jax.random.split(jax.random.fold_in(key, 1), draws)
-        noise["rest"] = program.prior_draws(arrays, given, left, keys)
+        known = all(concrete(leaf) for leaf in jax.tree.leaves((arrays, given, key)))
+        with jax.ensure_compile_time_eval() if known else nullcontext():
+            keys = jax.random.split(jax.random.fold_in(key, 1), draws)
+            noise["rest"] = program.prior_draws(arrays, given, left, keys)
     if not noise["sites"] and not left:
         noise["sites"] = {"": jnp.zeros((draws, 0))}
     others = others if shape else None

@@ -1,5 +1,7 @@
 """Latent sites as fixed, differentiable functions of noise: the non-centred form of any program."""
 
+import itertools
+from functools import partial
 from typing import Any
 
 import jax
@@ -141,13 +143,28 @@ def make_noise(
     **Arguments**: `shapes` of one draw by site, None for a site that needs a key; `method`, as in
     `normal_noise`; `dtypes` by site.
     """
+    names = sorted(shapes)
+    described = tuple((shapes[name], jnp.dtype(dtypes[name])) for name in names)
+    # One compiled program; a method of the user's own need not be one that can be traced.
+    make = _make_noise if isinstance(method, str) else _make_noise.__wrapped__
+    return dict(zip(names, make(key, count, described, method)))
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _make_noise(
+    key: Array, count: int, sites: tuple[tuple[Any, Any], ...], method: Any
+) -> list[Array]:
     key_normal, key_sites = jax.random.split(key)
-    normal = {name: shape for name, shape in shapes.items() if shape is not None}
-    like = {name: jax.ShapeDtypeStruct(shape, dtypes[name]) for name, shape in normal.items()}
-    noise: dict[str, Array] = {}
-    if like:
-        noise.update(normal_noise(key_normal, count, like, method))
-    for index, name in enumerate(sorted(set(shapes) - set(normal))):
-        keys = jax.random.split(jax.random.fold_in(key_sites, index), count)
-        noise[name] = jax.random.key_data(keys)
-    return noise
+    like = [jax.ShapeDtypeStruct(*each) for each in sites if each[0] is not None]
+    normal = iter(normal_noise(key_normal, count, like, method) if like else ())
+    places = itertools.count()
+    return [
+        next(normal)
+        if shape is not None
+        else _random_keys(jax.random.fold_in(key_sites, next(places)), count)
+        for shape, _ in sites
+    ]
+
+
+def _random_keys(key: Array, count: int) -> Array:
+    return jax.random.key_data(jax.random.split(key, count))

@@ -97,6 +97,11 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array)
 
 
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a number or an array of numbers, perhaps traced."""
+    return isinstance(leaf, bool | int | float) or is_traced(leaf) or is_array(leaf)
+
+
 def is_float_array(leaf: Any) -> bool:
     """Whether a leaf is an array of floating-point numbers, or traced."""
     return is_traced(leaf) or (is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating))

@@ -75,6 +75,10 @@ class ProgramStructure:
         used = frozenset().union(*self._direct.values())
         return tuple(name for name in self.latent if self._direct[name] and name not in used)
 
+    def has_fixed_prior(self, name: str) -> bool:
+        """Whether the prior of a site depends on no other latent site."""
+        return not self._direct[name]
+
     def require_latent(self, name: str) -> Site:
         """The latent site of that name; an error that lists those there are."""
         site = self.sites.get(name)

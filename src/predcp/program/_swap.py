@@ -11,12 +11,13 @@ import numpyro
 from jaxtyping import Array
 from numpyro import handlers
 
+from predcp._budget import Budget
 from predcp._divergence_priors import DivergencePrior, GivenPrior, LogCauchy
 from predcp._divergences import Divergence, kl
 from predcp._prior import ComplexityPrior
 from predcp._support.arrays import concrete
 from predcp.program._complexity import ProgramComplexity, program_map, require_increasing
-from predcp.program._run import Values, run
+from predcp.program._run import Values, is_traced, run
 from predcp.program._statements import Tail, pi_of
 from predcp.program._structure import ProgramStructure, ScaleStructure
 
@@ -28,7 +29,7 @@ _SHOWN = ("plate", "param", "mutable", "control_flow", "prng_key")
 
 def with_complexity(
     model: Callable[..., Any],
-    priors: Mapping[str, Any],
+    priors: Mapping[str, Any] | Budget,
     *,
     rest: str | Mapping[str, Any] = "given",
     observed: Sequence[str] = (),
@@ -51,7 +52,8 @@ def with_complexity(
     **Arguments**
     - `model`: a NumPyro program.
     - `priors`: by name of the scale, a prior on its divergence (`predcp.LogCauchy(scale=1.0)`), or a
-        statement in your own units (`predcp.tail(rate_ratio=2.0, probability=0.05)`).
+        statement in your own units (`predcp.tail(rate_ratio=2.0, probability=0.05)`). Or a
+        `predcp.Budget`, one prior on what its scales spend in all; they are sampled as `log_scales`.
     - `rest`: `"given"` conditions on the other latent sites of the same draw, as in the paper;
         `"prior"` averages over them; a mapping fixes the sites it names and averages over the others.
     - `observed`: sites to predict although the program has no data for them.
@@ -62,8 +64,10 @@ def with_complexity(
     """
     if not callable(model):
         raise ValueError(f"model must be a NumPyro program, got {type(model).__name__}")
-    if not isinstance(priors, Mapping) or not priors:
-        raise ValueError("priors must map names of scales to priors on a divergence or statements")
+    if not isinstance(priors, Budget) and (not isinstance(priors, Mapping) or not priors):
+        raise ValueError(
+            "priors must map names of scales to priors on a divergence or statements, or be a Budget"
+        )
     if isinstance(rest, str) and rest not in ("given", "prior"):
         raise ValueError(f'rest must be "given", "prior" or a mapping of values, got {rest!r}')
     if not isinstance(draws, int) or draws < 1:
@@ -76,7 +80,12 @@ def with_complexity(
         "per": per,
         "weights": weights,
     }
-    swap = _Swap(model, dict(priors), rest, tuple(observed), options)
+    if isinstance(priors, Budget):
+        from predcp.program._budget import BudgetSwap
+
+        swap: Swap = BudgetSwap(model, priors, rest, tuple(observed), options)
+    else:
+        swap = Swap(model, dict(priors), rest, tuple(observed), options)
 
     @wraps(model)
     def program(*args: Any, **kwargs: Any) -> Any:
@@ -85,7 +94,7 @@ def with_complexity(
     return program
 
 
-class _Scale(NamedTuple):
+class ScalePlan(NamedTuple):
     """One scale of the plan: its sites, what must be known before it, what it switches off."""
 
     sites: ScaleStructure
@@ -94,13 +103,13 @@ class _Scale(NamedTuple):
     pis: dict[tuple[int, ...], DivergencePrior]  # by entry of the site; one entry () for one scale
 
 
-class _Swap:
+class Swap:
     """Runs the program in passes: the rest, then each scale and the sites it moves."""
 
     def __init__(
         self,
         model: Callable[..., Any],
-        priors: dict[str, Any],
+        priors: Any,
         rest: str | Mapping[str, Any],
         observed: tuple[str, ...],
         options: dict[str, Any],
@@ -108,6 +117,7 @@ class _Swap:
         self.model, self.priors, self.rest = model, priors, rest
         self.observed, self.options = observed, options
         self._solved: dict[Any, dict[str, Any]] = {}
+        self._tables: dict[Any, ComplexityPrior] = {}
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         structure = ProgramStructure(self.model, args, kwargs)
@@ -123,13 +133,28 @@ class _Swap:
         conditional = any(scale.given for scale in scales)
         if conditional:
             known |= self._show(structure, args, kwargs, first, known)
-        for scale in scales:
-            known[scale.sites.scale] = self._sample(structure, scale, known)
-            if conditional and scale is not scales[-1]:
-                moved = [name for name in scale.sites.moved if name not in known]
-                known |= self._show(structure, args, kwargs, moved, known)
+
+        def show(names: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
+            return self._show(structure, args, kwargs, names, known) if conditional else {}
+
+        known = self._sample_scales(structure, scales, known, show)
         with handlers.block(hide=list(known)):
             return Values(self.model, known)(*args, **kwargs)
+
+    def _sample_scales(
+        self,
+        structure: ProgramStructure,
+        scales: list[ScalePlan],
+        known: dict[str, Any],
+        show: Callable[..., Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """Each scale in turn, and what it moves where later scales are given it."""
+        for scale in scales:
+            known[scale.sites.scale] = self._sample(structure, scale, known)
+            if scale is not scales[-1]:
+                moved = [name for name in scale.sites.moved if name not in known]
+                known |= show(moved, known)
+        return known
 
     def _show(
         self,
@@ -160,7 +185,7 @@ class _Swap:
         has_data = any(site.observed and not site.factor for site in structure.sites.values())
         return self.observed if self.observed or has_data else structure.leaves()
 
-    def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[_Scale]:
+    def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[ScalePlan]:
         names = list(self.priors)
         plan = []
         for place, name in enumerate(names):
@@ -171,7 +196,7 @@ class _Swap:
             given = [n for n in sites.rest if n not in others and n not in dead]
             plan.append((name, sites, tuple(given) if conditional else (), tuple(others)))
         pis = self._pis(structure, plan)
-        return [_Scale(sites, given, others, pis[name]) for name, sites, given, others in plan]
+        return [ScalePlan(sites, given, others, pis[name]) for name, sites, given, others in plan]
 
     def _pis(self, structure: ProgramStructure, plan: list[Any]) -> dict[str, Any]:
         """By scale and entry, the pi that was given or that a statement asks for."""
@@ -181,13 +206,13 @@ class _Swap:
                 name: dict.fromkeys(entries[name], pi_of(prior, _no_map, {}))
                 for name, prior in self.priors.items()
             }
-        arrays, shape = structure.arguments
+        arrays = structure.arguments.arrays
         if not all(concrete(leaf) for leaf in jax.tree.leaves(arrays)):
             raise ValueError(
                 "a statement in your own units needs the data themselves, and they are being "
                 "traced; call the program once outside of jit, or state pi with predcp.pi_for"
             )
-        key = (shape, tuple(np.asarray(array).tobytes() for array in arrays))
+        key = _data_key(structure)
         if key not in self._solved:
             with jax.ensure_compile_time_eval():
                 self._solved[key] = {
@@ -230,28 +255,57 @@ class _Swap:
         )
 
     def _sample(
-        self, structure: ProgramStructure, scale: _Scale, known: Mapping[str, Any]
+        self, structure: ProgramStructure, scale: ScalePlan, known: Mapping[str, Any]
     ) -> Array:
         values = {name: known[name] for name in scale.given}
         name = scale.sites.scale
         shape = structure.sites[name].shape
         if not shape:
             complexity = self._map(structure, scale.sites, values, scale.off)
-            return _sample_scale(name, name, ComplexityPrior(scale.pis[()], complexity))
+            prior = self._prior(structure, name, (), ComplexityPrior(scale.pis[()], complexity))
+            return _sample_scale(name, name, prior)
         # Entries in order: each given those before it, those after it switched off.
         scales = jnp.zeros(shape, structure.sites[name].dtype)
         for index, pi in scale.pis.items():
             complexity = self._map(structure, scale.sites, values, scale.off, index, scales)
             label = f"{name}_{'_'.join(map(str, index))}"
-            tau = _sample_scale(name, label, ComplexityPrior(pi, complexity))
+            prior = self._prior(structure, name, index, ComplexityPrior(pi, complexity))
+            tau = _sample_scale(name, label, prior)
             scales = scales.at[index].set(tau)
         return jnp.asarray(numpyro.deterministic(name, scales))
+
+    def _prior(
+        self,
+        structure: ProgramStructure,
+        name: str,
+        index: tuple[int, ...],
+        prior: ComplexityPrior,
+    ) -> ComplexityPrior:
+        """The prior, through a table where its map is the same in every draw."""
+        require_increasing(prior.complexity)
+        # Constants are traced where a program is compiled, to be run many times.
+        often = is_traced(jnp.zeros(()))
+        if not often or not all(concrete(leaf) for leaf in jax.tree.leaves(prior)):
+            return prior
+        key = (_data_key(structure), name, index)
+        if key not in self._tables:
+            with jax.ensure_compile_time_eval():
+                try:
+                    self._tables[key] = prior.tabulated()
+                except (RuntimeError, ValueError):
+                    # No table is close enough to this map: evaluate the map itself.
+                    self._tables[key] = prior
+        return self._tables[key]
+
+
+def _data_key(structure: ProgramStructure) -> Any:
+    """What tells one set of arguments from another."""
+    arrays, shape = structure.arguments
+    return shape, tuple(np.asarray(array).tobytes() for array in arrays)
 
 
 def _sample_scale(name: str, label: str, prior: ComplexityPrior) -> Array:
     """Sample one scale, a heavy-tailed one by its logarithm."""
-    if isinstance(prior.complexity, ProgramComplexity):
-        require_increasing(prior.complexity)
     if not isinstance(prior.pi, LogCauchy | GivenPrior):
         return jnp.asarray(numpyro.sample(label, prior))
     tau = jnp.exp(jnp.asarray(numpyro.sample(f"log_{label}", prior.log_scale())))

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from predcp._divergence_priors import DivergencePrior
 from predcp._divergences import kl
 from predcp.program._complexity import ProgramComplexity, program_map, require_increasing
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._responses import RESPONSES, displacement, kinds_of, log_odds_change
 from predcp.program._statements import Tail, fitting, solve_tail
 from predcp.program._structure import ProgramStructure
@@ -128,6 +129,7 @@ class ScaleTable:
         return np.clip(np.array(rows), -_FAR, _FAR)
 
 
+@refuse_ambiguous_options
 def scale_tables(
     model: Callable[..., Any],
     site: str,

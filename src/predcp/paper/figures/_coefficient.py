@@ -95,8 +95,8 @@ def caption(data: Data) -> str:
 (b) The priors they give at x = 1. (c) The log-Cauchy's at three x. (d) At four scales. (e) The
 mixture's. (f) The non-local prior `beta^2 / sigma N(beta; 0, sigma)`, sigma a variance.
 
-*What to see.* The exponential leaves a hole at the reference, the gamma a pole without a second
-thought. The log-Cauchy has a pole *and* two outer modes, at |beta| = sqrt(2) (s / x) exp(-1 +
+*What to see.* The exponential leaves a hole at the reference; the gamma has a pole there and
+little mass elsewhere. The log-Cauchy has a pole *and* two outer modes, at |beta| = sqrt(2) (s / x) exp(-1 +
 sqrt(1 - lambda^2 / 4)) for scales lambda below 2 (here {modes}). They move out as x falls: a
 small feature needs a large coefficient.
 

@@ -1,0 +1,71 @@
+"""A prior as a table for R-INLA and PyINLA."""
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from predcp._maps import Unit
+
+Parameter = Literal["log precision", "log standard deviation", "log variance"]
+# d log(standard deviation) / d parameter.
+_SLOPES = {"log precision": -0.5, "log standard deviation": 1.0, "log variance": 0.5}
+_FIRST, _MOST = 129, 8193
+# exp(theta) beyond these means nothing to INLA.
+_FARTHEST = 100.0
+
+
+def inla_table(prior: Any, unit: Unit | None, parameter: str, tail: float, error: float) -> str:
+    """The text `table: x_1 ... x_n y_1 ... y_n` of a log density.
+
+    **Arguments**
+    - `prior`: a distribution of `log tau`, with `icdf` and `log_prob`.
+    - `unit`: of tau.
+    - `parameter`: what INLA calls theta.
+    - `tail`: probability that the table leaves out at each end, or more: theta stays within 100 of 0.
+    - `error`: largest error of a cubic spline through the table, in the log density.
+    """
+    if parameter not in _SLOPES:
+        raise ValueError(f"parameter must be one of {', '.join(_SLOPES)}, got {parameter!r}")
+    if unit is None:
+        raise ValueError(
+            "INLA needs the unit of tau, and this map has none; make it with "
+            "unit='variance' or unit='standard deviation'"
+        )
+    if prior.batch_shape or prior.event_shape:
+        raise ValueError(
+            f"an INLA table is of one scale, got a prior of shape {prior.shape()}; "
+            "write one table for each entry"
+        )
+    if not 0.0 < tail < 0.5:
+        raise ValueError(f"tail must be a probability below 0.5, got {tail}")
+    # log tau = factor * theta.
+    factor = _SLOPES[parameter] * (2.0 if unit == "variance" else 1.0)
+    levels = jnp.asarray([tail, 0.25, 0.5, 0.75, 1.0 - tail])
+    quantiles = np.sort(np.asarray(prior.icdf(levels), float) / factor)
+    low, first, centre, third, high = np.clip(quantiles, -_FARTHEST, _FARTHEST)
+    width = max(0.5 * (third - first), 1e-3)
+    # Dense in the middle of the prior, sparse in its tails.
+    begin, end = np.arcsinh((low - centre) / width), np.arcsinh((high - centre) / width)
+
+    def log_density(theta: np.ndarray) -> np.ndarray:
+        found = prior.log_prob(jnp.asarray(factor * theta))
+        return np.asarray(found, float) + np.log(abs(factor))
+
+    count = _FIRST
+    while True:
+        theta = centre + width * np.sinh(np.linspace(begin, end, count))
+        middle = 0.5 * (theta[1:] + theta[:-1])
+        values = log_density(theta)
+        missed = np.max(np.abs(CubicSpline(theta, values)(middle) - log_density(middle)))
+        if missed <= error:
+            break
+        count = 2 * count - 1
+        if count > _MOST:
+            raise ValueError(
+                f"with {_MOST} points the table still misses the log density by {missed:.2g}; "
+                f"leave more out with a larger tail (now {tail:g}) or allow a larger error"
+            )
+    numbers = " ".join(f"{number:.10g}" for number in (*theta, *values))
+    return f"table: {numbers}"
