@@ -28,6 +28,10 @@ _NODES, _WEIGHTS = 0.5 + 0.5 * _NODES, 0.5 * _WEIGHTS
 Formula = Callable[[Coordinates, Coordinates], list[Terms]]
 
 
+def _sum(terms: list[Terms]) -> Array:
+    return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
+
+
 class Gate(NamedTuple):
     """A factor of a divergence, the probability that there is an observation to compare.
 
@@ -69,8 +73,7 @@ def closed_form(
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
-        terms = formula(reference, displacement)
-        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
+        return _sum(formula(reference, displacement))
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -155,12 +158,9 @@ def closed_form(
 def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
-    def total(terms: list[Terms]) -> Array:
-        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
-
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)
-        whole = total(terms)
+        whole = _sum(terms)
         tiny = whole < jnp.finfo(whole.dtype).eps
         return [
             (jnp.zeros_like(whole), jnp.where(tiny, 0.0, -jnp.expm1(-whole))),
@@ -168,7 +168,7 @@ def hellinger_from(distance: Rule) -> Rule:
         ]
 
     def slope(reference, direction, log_size, velocity):
-        whole = total(distance.value(reference, direction, log_size))
+        whole = _sum(distance.value(reference, direction, log_size))
         terms = distance.slope(reference, direction, log_size, velocity)
         return [(weight - whole, coefficient) for weight, coefficient in terms]
 

@@ -31,7 +31,7 @@ from predcp._divergences._divergence import (
     members,
     register_reader,
 )
-from predcp._numerics.special import Terms, log_softplus
+from predcp._numerics.special import LARGEST_LOG_COUNT, Terms, log_share, log_softplus
 
 _GATE = "nonzero_logits"
 
@@ -100,7 +100,7 @@ class _Count(NamedTuple):
         """B, the log odds of a count that is not zero."""
         x = coordinates[self.coordinate]
         log_total = self.log_unit(coordinates) + x + self.log_ratio(x)
-        return log_total + jnp.exp(jnp.minimum(log_total, _LARGEST)) + _log_share(log_total)
+        return log_total + jnp.exp(jnp.minimum(log_total, LARGEST_LOG_COUNT)) + log_share(log_total)
 
     def formula(
         self, reference: Coordinates, displacement: Coordinates, weigh: _gamma.Weigh = jnp.add
@@ -113,11 +113,11 @@ class _Count(NamedTuple):
         low = log_total < 0.0
         # Below, x itself is taken out of a and of B on paper: R = B - x, and the mean is near 1.
         log_near = jnp.where(low, log_total, 0.0)
-        lost = _log_share(log_near)
+        lost = log_share(log_near)
         mean = jnp.expm1(-jnp.where(low, ratio, 0.0) - lost)
         shortfall = jnp.where(low, natural - change, 0.0)
         below = change * mean + shortfall * (1.0 + mean) - ratio - jnp.exp(log_near) - lost - start
-        high = jnp.exp(jnp.minimum(jnp.where(low, 0.0, log_total), _LARGEST))
+        high = jnp.exp(jnp.minimum(jnp.where(low, 0.0, log_total), LARGEST_LOG_COUNT))
         share = -jnp.expm1(-high)
         zero = jnp.zeros_like(below)
         odds = self.log_odds(reference)
@@ -147,18 +147,6 @@ _COUNTS = {
         lambda start, x, change: log_sigmoid(x) - log_sigmoid(start),
     ),
 }
-
-
-# A count with a log mean above 10 has no zeros: their probability need not be followed on.
-_LARGEST = 10.0
-
-
-def _log_share(log_total: Array) -> Array:
-    """`log((1 - e^-A) / A)`"""
-    small = log_total < -12.0
-    total = jnp.exp(jnp.clip(jnp.where(small, 0.0, log_total), None, _LARGEST))
-    exact = jnp.log(-jnp.expm1(-total)) - jnp.where(small, 0.0, log_total)
-    return jnp.where(small, -0.5 * jnp.exp(jnp.where(small, log_total, 0.0)), exact)
 
 
 def _normal_formula(

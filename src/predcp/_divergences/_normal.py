@@ -26,6 +26,7 @@ from predcp._numerics.special import (
     exponential_excess_slope,
     fair_coin_divergence,
     log_cosh,
+    log_fermi,
     log_mean_exp_zero,
     log_softplus,
 )
@@ -168,19 +169,8 @@ def _pair(reference, direction, log_size) -> _Pair:
     beyond = jnp.abs(change)[..., None] - jnp.abs(held)
     # A narrow model sees the reference's density where it is itself.
     ratio = jnp.abs(held) + jnp.where(held < 0.0, 0.5 * jnp.minimum(jnp.abs(shift), 1e6) ** 2, 0.0)
-    log_tail = _log_fermi(ratio + beyond) - _log_fermi(ratio) - beyond
+    log_tail = log_fermi(ratio + beyond) - log_fermi(ratio) - beyond
     return _Pair(log_p, log_q, t, grid.z, grid.y, held, log_tail)
-
-
-def _log_fermi(log_ratio: Array) -> Array:
-    """Log of `int_0^inf sqrt(u) / (1 + e^(u - R)) du` up to a constant, by Sommerfeld's expansion.
-
-    The slope of JS in the log ratio R of the scales is that integral times e^-R; R is at least 17 here.
-    """
-    inverse = 1.0 / jnp.maximum(log_ratio, 10.0)
-    square = inverse**2
-    series = square * (1.2337005501361697 + square * (1.0654340652 + square * 9.7015185))
-    return jnp.log1p(series) - 1.5 * jnp.log(inverse)
 
 
 def _last_axis(array):

@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
 from jax.nn import sigmoid
 from jaxtyping import Array
@@ -33,6 +32,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
+from predcp._numerics.quadrature_nodes import Places, around, counted, quantiles
 from predcp._numerics.special import Terms, expm1_minus, fair_coin_divergence
 
 Build = Callable[[Coordinates], dist.Distribution]
@@ -57,29 +57,23 @@ _PARTS: list[tuple[Divergence, Callable, Callable, bool]] = [
 ]
 
 
-def _same_number(x: Array) -> Array:
-    return x
-
-
 def _held_exp(x: Array) -> Array:
     """`exp(x)`, held where a log density would have no digits left."""
     most = -0.7 * math.log(float(jnp.finfo(x.dtype).eps))
     return jnp.exp(jnp.clip(x, -most, most))
 
 
-def _logit(x: Array) -> Array:
-    return jnp.log(x) - jnp.log1p(-x)
-
-
-# From a constraint on a parameter to its coordinate's prefix, the coordinate and the way back.
+# A coordinate's prefix, the coordinate of a parameter, and the way back; which one by constraint.
+_ITSELF = ("", lambda x: x, lambda x: x)
+_LOGIT = ("logit_", lambda x: jnp.log(x) - jnp.log1p(-x), sigmoid)
 _READ: list[tuple[Any, tuple[str, Callable[[Array], Array], Callable[[Array], Array]]]] = [
-    (constraints.real, ("", _same_number, _same_number)),
-    (constraints.circular, ("", _same_number, _same_number)),
+    (constraints.real, _ITSELF),
+    (constraints.circular, _ITSELF),
+    (constraints.nonnegative_integer, _ITSELF),
+    (constraints.positive_integer, _ITSELF),
     (constraints.positive, ("log_", jnp.log, _held_exp)),
-    (constraints.unit_interval, ("logit_", _logit, sigmoid)),
-    (constraints.open_interval(0.0, 1.0), ("logit_", _logit, sigmoid)),
-    (constraints.nonnegative_integer, ("", _same_number, _same_number)),
-    (constraints.positive_integer, ("", _same_number, _same_number)),
+    (constraints.unit_interval, _LOGIT),
+    (constraints.open_interval(0.0, 1.0), _LOGIT),
 ]
 
 
@@ -147,11 +141,11 @@ def register_quadrature(
     held = tuple(readers[name][0] + name for name in (*fixed, *whole))
     moving = tuple(p + name for name, (p, _, _) in readers.items() if p + name not in held)
     places = {
-        share: _counted(counts // share)
+        share: counted(counts // share)
         if counts is not None
-        else _around(2 * nodes // share)
+        else around(2 * nodes // share)
         if circular
-        else _quantiles((nodes - 1) // share + 1)
+        else quantiles((nodes - 1) // share + 1)
         for share in (1, 2)
     }
     _add_rules(distribution, build, places, moving, held, 2 * nodes if counts is None else counts)
@@ -160,7 +154,7 @@ def register_quadrature(
 def _add_rules(
     family: Any,
     build: Build,
-    places: dict[int, "_Places"],
+    places: dict[int, Places],
     moving: tuple[str, ...],
     fixed: tuple[str, ...],
     size: int,
@@ -204,7 +198,7 @@ def _truncated(kind: type, base: type) -> type:
         inner = base(loc=found["loc"], scale=jnp.exp(found["log_scale"]), **loose)
         return kind(inner, **{name: found[name] for name in fixed}, validate_args=False)
 
-    places = {1: _quantiles(161), 2: _quantiles(81)}
+    places = {1: quantiles(161), 2: quantiles(81)}
     _add_rules(family, build, places, ("loc", "log_scale"), (*shape, *fixed), 322)
     return family
 
@@ -213,53 +207,7 @@ def _same(known: Any, constraint: Any) -> bool:
     return constraint is known or (type(constraint) is type(known) and constraint == known)
 
 
-# From the model and the reference to nodes on a leading axis, weights, and the log of what the
-# density is divided by: 0, or log(p + q).
-_Places = Callable[[dist.Distribution, dist.Distribution], tuple[Array, Array, bool]]
-
-
-def _counted(largest: int) -> _Places:
-    def places(model, reference):
-        counts = jnp.arange(largest + 1).reshape(-1, *[1] * len(model.batch_shape))
-        return counts, jnp.ones(()), False
-
-    return places
-
-
-def _around(count: int) -> _Places:
-    angles = -np.pi + 2.0 * np.pi * np.arange(count) / count
-
-    def places(model, reference):
-        kind = jax.tree.leaves(model)[0].dtype
-        nodes = jnp.asarray(angles, kind).reshape(-1, *[1] * len(model.batch_shape))
-        return nodes, jnp.asarray(2.0 * np.pi / count, kind), False
-
-    return places
-
-
-def _quantiles(count: int) -> _Places:
-    """Probabilities u = (1 + tanh(pi/2 sinh x)) / 2 and their weights, by the trapezoid rule in x."""
-
-    def places(model, reference):
-        kind = jax.tree.leaves(model)[0].dtype
-        # Up to probabilities that differ from 1 by rounding.
-        x = np.linspace(-1.0, 1.0, count) * (3.0 if kind == np.float64 else 2.3)
-        inner = 0.5 * np.pi * np.sinh(x)
-        weight = 0.25 * np.pi * np.cosh(x) / np.cosh(inner) ** 2 * (x[1] - x[0])
-        shape = (-1, *[1] * len(model.batch_shape))
-        u = jnp.asarray(0.5 * (1.0 + np.tanh(inner)), kind).reshape(shape)
-        nodes = jnp.concatenate(
-            [
-                jnp.broadcast_to(each.icdf(u), (count, *model.batch_shape))
-                for each in (model, reference)
-            ]
-        )
-        return nodes, jnp.asarray(np.tile(weight, 2), kind).reshape(shape), True
-
-    return places
-
-
-def _formula(build: Build, places: _Places, near: Callable, far: Callable):
+def _formula(build: Build, places: Places, near: Callable, far: Callable):
     def formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
         moved = {
             name: array + displacement[name] if name in displacement else array
