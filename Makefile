@@ -18,7 +18,7 @@ PART := tests/support tests/numerics tests/divergence_priors tests/maps/test_map
 # The core's numbers, compiled as users compile; the other tests are compiled without optimisations.
 NUMERIC := tests/numerics tests/divergences
 
-.PHONY: check test-part test-exact test-newest test-oldest test test-long test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
+.PHONY: check test-part test-exact test-newest test-oldest test test-long test-pymc test-stan test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,14 @@ test-exact: $(STAMP)  ## run the long tests of exactness: the core's precision, 
 
 test-long: $(STAMP)  ## run the tests that take minutes each
 	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long
+
+test-pymc: $(STAMP)  ## test the bridges to PyMC and Bambi, their samplers included (installs them; minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bambi]" nutpie blackjax
+	XLA_FLAGS= $(BIN)/python -m pytest -m "long or not long" tests/bridges
+
+test-stan: $(STAMP)  ## test priors in Stan (installs PyStan, needs a C++ compiler; minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[stan]"
+	XLA_FLAGS= $(BIN)/python -m pytest -m "long or not long" tests/exports
 
 test-browser: $(STAMP)  ## test the explorer in a real Chromium (must be installed; two minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"

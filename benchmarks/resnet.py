@@ -201,11 +201,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=_EPOCHS, help="of the boston split")
     parser.add_argument("--table", action="store_true", help="a step of every data set instead")
     parser.add_argument("--fits", type=int, default=160)
+    parser.add_argument("--step", action="store_true", help="only a PredCP step over another's")
     parser.add_argument("--output", type=Path, default=None)
     arguments = parser.parse_args()
     if arguments.table:
         result: dict[str, Any] = {"table": table(20, arguments.fits)}
         output = arguments.output or OUTPUT.with_name("resnet-table.json")
+    elif arguments.step:
+        ratios = step_ratio(arguments.repeats)
+        goal = GOALS["predcp_over_inverse_gamma"]
+        met = {name: each["ratio"] <= goal for name, each in ratios.items()}
+        result = {"goal": goal, "met": met, "step": ratios}
+        output = arguments.output or OUTPUT.with_name("resnet-step.json")
     else:
         # First, while its program is not compiled yet.
         split = boston(arguments.epochs)

@@ -3,15 +3,14 @@
 `--check` only says whether the page is as the results have it.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any
+from itertools import product
 
 import numpy as np
-from make_tables import PM, RESULTS, fill_pages, markdown, metric, records
+from make_tables import PM, fill_pages, markdown, metric, records
 from scipy.stats import spearmanr
 
 from predcp.experiments import Record
@@ -46,19 +45,9 @@ def found() -> dict[tuple[int, str], Record]:
     }
 
 
-@lru_cache(maxsize=1)
-def unfinished() -> dict[tuple[int, str], dict[str, Any]]:
-    """Where cells stood that the time limit stopped, by shots and prior."""
-    path = RESULTS / f"{EXPERIMENT}-training.json"
-    runs = json.loads(path.read_text(encoding="utf-8"))
-    stood = {(run["shots"], run["prior"]): run for run in runs}
-    return {place: run for place, run in stood.items() if place not in found()}
-
-
 def accuracy(shots: int, prior: str) -> float:
-    """On test classes; NaN for a cell that has not finished."""
-    record = found().get((shots, prior))
-    return math.nan if record is None else metric(record, "test", "accuracy")
+    """On test classes."""
+    return metric(found()[shots, prior], "test", "accuracy")
 
 
 def error(shots: int, prior: str) -> float:
@@ -77,16 +66,16 @@ def collapsed(shots: int, prior: str) -> bool:
 
 
 def best(shots: int, kind: str) -> str:
-    """The prior of a kind that validation classes choose among finished cells."""
-    done = [prior for prior in names(kind) if (shots, prior) in found()]
-    return max(done, key=lambda prior: metric(found()[shots, prior], "validation", "accuracy"))
+    """The prior of a kind that validation classes choose."""
+
+    def validation(prior: str) -> float:
+        return metric(found()[shots, prior], "validation", "accuracy")
+
+    return max(names(kind), key=validation)
 
 
 def shown(shots: int, prior: str, chosen: str = "") -> str:
-    """A cell's accuracy and error, or how far it came."""
-    if (shots, prior) not in found():
-        run = unfinished()[shots, prior]
-        return f"({max(run['validation_accuracy']):.1f})"
+    """A cell's accuracy and error."""
     text = f"{accuracy(shots, prior):.2f}{PM}{error(shots, prior):.2f}"
     text += "†" if collapsed(shots, prior) else ""
     return f"**{text}**" if prior == chosen else text
@@ -122,10 +111,8 @@ def baselines() -> str:
     table = []
     for place, words, prior in rows:
         shots = int(place[0])
-        checked = "" if (shots, prior) not in found() else _validation(shots, prior)
-        table.append(
-            (place, words, prior, checked, shown(shots, prior), f"{paper(shots, prior):.1f}")
-        )
+        figures = _validation(shots, prior), shown(shots, prior), f"{paper(shots, prior):.1f}"
+        table.append((place, words, prior, *figures))
     return markdown(("", "", "cell", "validation", "test", "paper"), table)
 
 
@@ -142,9 +129,6 @@ def differences(shots: int) -> str:
         row = [weight.replace("1e-0", "1")]
         for pi in DENSITIES:
             pair = [f"{kind}-{pi}-{weight}" for kind in KINDS]
-            if any((shots, prior) not in found() for prior in pair):
-                row.append("unfinished")
-                continue
             gap = accuracy(shots, pair[0]) - accuracy(shots, pair[1])
             size = math.hypot(*(error(shots, prior) for prior in pair))
             row.append(f"{gap:+.2f}{PM}{size:.2f}")
@@ -153,14 +137,15 @@ def differences(shots: int) -> str:
 
 
 def light() -> str:
-    """1-shot cells of the two smallest weights together: priors that hardly act."""
+    """Cells of the two smallest weights together: priors that hardly act."""
     rows = []
-    for kind, words in KINDS.items():
+    for shots, (kind, words) in product((1, 5), KINDS.items()):
         chosen = [prior for prior in names(kind) if prior.endswith(WEIGHTS[-2:])]
-        values = np.array([accuracy(1, prior) for prior in chosen])
+        values = np.array([accuracy(shots, prior) for prior in chosen])
         spread = float(values.std(ddof=1))
         rows.append(
             (
+                f"{shots}-shot",
                 words,
                 str(len(values)),
                 f"{values.mean():.2f}{PM}{spread / math.sqrt(len(values)):.2f}",
@@ -168,7 +153,7 @@ def light() -> str:
                 f"{values.min():.2f} to {values.max():.2f}",
             )
         )
-    titles = ("prior", "cells", "mean, error over cells", "standard deviation", "range")
+    titles = ("", "prior", "cells", "mean, error over cells", "standard deviation", "range")
     return markdown(titles, rows)
 
 
@@ -176,11 +161,13 @@ def ranks() -> str:
     """Spearman's correlation of our accuracies with the paper's."""
     rows = []
     for shots in (1, 5):
-        for kind, words in KINDS.items():
-            done = [prior for prior in names(kind) if (shots, prior) in found()]
-            learnt = [prior for prior in done if not collapsed(shots, prior)]
+        groups = {words: list(names(kind)) for kind, words in KINDS.items()}
+        every = [prior for priors in groups.values() for prior in priors]
+        groups["all, with baselines"] = [*every, *BASELINES]
+        for words, priors in groups.items():
+            learnt = [prior for prior in priors if not collapsed(shots, prior)]
             row = [f"{shots}-shot", words]
-            for chosen in (done, learnt):
+            for chosen in (priors, learnt):
                 row += [str(len(chosen)), *_correlation(shots, chosen)]
             rows.append(row)
     titles = ("", "prior", "cells", "Spearman", "p")
@@ -189,9 +176,6 @@ def ranks() -> str:
 
 def _correlation(shots: int, chosen: list[str]) -> tuple[str, str]:
     """Spearman's correlation, and how often random orders are correlated as strongly."""
-    # Three cells or fewer have too few orders to tell anything.
-    if len(chosen) < 4:
-        return "", ""
     ours = np.array([accuracy(shots, prior) for prior in chosen])
     theirs = np.array([paper(shots, prior) for prior in chosen])
     seen = float(spearmanr(ours, theirs).statistic)
@@ -204,24 +188,21 @@ def _correlation(shots: int, chosen: list[str]) -> tuple[str, str]:
 
 
 def made() -> str:
-    """Where finished cells come from, and how far the others came."""
-    rows = []
+    """Where cells come from."""
     sources = Counter(
         (record.environment["commit"][:12], record.environment["device"])
         for record in found().values()
     )
-    for (commit, device), count in sources.items():
-        rows.append((f"{count} finished cells", f"commit {commit}", device))
-    for iteration, count in Counter(run["iteration"][-1] for run in unfinished().values()).items():
-        rows.append((f"{count} unfinished cells", f"at iteration {iteration}", ""))
-    return markdown(("", "", "device"), rows)
+    rows = [(str(count), commit, device) for (commit, device), count in sources.items()]
+    return markdown(("cells", "commit", "device"), rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
     "appendix-1shot": lambda: grid(1),
     "appendix-5shot": lambda: grid(5),
     "appendix-chosen": baselines,
-    "appendix-difference": lambda: differences(1),
+    "appendix-difference-1shot": lambda: differences(1),
+    "appendix-difference-5shot": lambda: differences(5),
     "appendix-light": light,
     "appendix-ranks": ranks,
     "appendix-cells": made,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,9 @@ class Budget:
         from scipy.stats import qmc
 
         count = sum(len(groups) - 1 for _, groups in self.splits)
-        uniform = np.clip(qmc.Sobol(count + 1, seed=0).random(_POINTS), 1e-12, 1.0 - 1e-12)
+        uniform = np.clip(
+            qmc.Sobol(count + 1, scramble=False).random(_POINTS) + 0.5 / _POINTS, 1e-12, 1.0 - 1e-12
+        )
         columns = iter(uniform.T)
         logs = jnp.zeros((_POINTS, len(self.names)))
         for concentrations, groups in self.splits:
@@ -244,7 +246,7 @@ class BudgetPrior(dist.Distribution):
         """
         upper = require_positive("upper", upper)
         probability = float(require_probability("probability", probability))
-        pi = family.from_tail(upper=upper, probability=probability, **other)
+        pi = cast(Any, family).from_tail(upper=upper, probability=probability, **other)
         made = cls(Budget(shares, pi), complexity, total)
         if not made.complexity.bounded:
             return made
@@ -282,7 +284,9 @@ class BudgetPrior(dist.Distribution):
 
     def _log_together(self, log_tau: Array) -> Array:
         limit = floating_range(log_tau.dtype)
-        return jnp.log(self.complexity.together(jnp.exp(jnp.clip(log_tau, -limit, limit))))
+        return jnp.log(
+            cast(Any, self.complexity).together(jnp.exp(jnp.clip(log_tau, -limit, limit)))
+        )
 
     def log_caps(self, log_shares: Float[Array, "... components"]) -> Float[Array, "..."]:
         """Log of the largest total that these shares can spend; `inf` where nothing saturates."""

@@ -260,25 +260,29 @@ class ComplexityPrior(dist.TransformedDistribution):
         `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
         (single precision: to 2e-4, within 20), which is checked here.
         """
-        quick = ComplexityPrior(
-            self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
-        )
-        table: Any = quick.complexity
-        ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
-        fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
-        points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
-        values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
-        wanted, got = (np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values)
-        double = jnp.finfo(table.low.dtype).eps < 1e-12
-        allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
-        counted = wanted > np.max(wanted, axis=0) - depth
-        gap = np.subtract(got, wanted, out=np.zeros_like(wanted), where=counted)
-        error = float(np.max(np.abs(gap)))
-        if not error <= allowed:
-            raise RuntimeError(
-                f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
-                f"more than {allowed:g}: use the prior as it is"
+        # Known numbers stay numbers, also inside a model that is being traced.
+        with jax.ensure_compile_time_eval():
+            quick = ComplexityPrior(
+                self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
             )
+            table: Any = quick.complexity
+            ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
+            fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
+            points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
+            values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
+            wanted, got = (
+                np.asarray(self.pi.log_prob_log(value) + slope) for value, slope in values
+            )
+            double = jnp.finfo(table.low.dtype).eps < 1e-12
+            allowed, depth = (1e-8, 100.0) if double else (2e-4, 20.0)
+            counted = wanted > np.max(wanted, axis=0) - depth
+            gap = np.subtract(got, wanted, out=np.zeros_like(wanted), where=counted)
+            error = float(np.max(np.abs(gap)))
+            if not error <= allowed:
+                raise RuntimeError(
+                    f"the table of {type(self.complexity).__name__} misses the log density by {error:.2g}, "
+                    f"more than {allowed:g}: use the prior as it is"
+                )
         return quick
 
     def to_stan(self, name: str = "predcp") -> str:

@@ -75,6 +75,13 @@ def test_a_table_is_a_pytree_and_a_new_one_is_not_traced_again():
     assert len(traces) == 1
 
 
+def test_a_table_is_made_inside_a_model_that_is_traced():
+    prior = predcp.ComplexityPrior(PRIORS["log-cauchy"], SCALAR_MAPS["linear"]())
+    wanted = prior.log_scale().log_prob(0.3)
+    density = jax.jit(lambda log_tau: prior.tabulated().log_scale().log_prob(log_tau))
+    np.testing.assert_allclose(density(0.3), wanted, atol=1e-8)
+
+
 def test_batches_and_single_precision():
     designs = jnp.stack([DESIGN, 10.0 * DESIGN])
     prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), predcp.LinearEvidence(designs))

@@ -6,7 +6,7 @@ COUNTS = {
     "toy": 60,
     "table1": 3 * 2 * 3 * 20,
     "table2": 7 * 2 * 4 * 20,
-    "depth": 4 * 4 * 4 * 10,
+    "depth": 4 * 6 * 4 * 20,
     "table3": 16 * 3,
     "table3-omniglot": 4 * 3,
     "table3-candidates": 7 * 3,

@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
+SCRIPTS = ("make_tables", "make_appendix", "make_depth")
 
 
 @pytest.fixture
 def scripts(monkeypatch):
     """The scripts that fill pages, by name."""
     monkeypatch.syspath_prepend(str(DOCS))
-    return {name: importlib.import_module(name) for name in ("make_tables", "make_appendix")}
+    return {name: importlib.import_module(name) for name in SCRIPTS}
 
 
-@pytest.mark.parametrize("name", ["make_tables", "make_appendix"])
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_pages_are_as_the_results_have_them(scripts, name):
     script, make_tables = scripts[name], scripts["make_tables"]
     used = set()

@@ -1,7 +1,9 @@
 """How to install an optional group of dependencies."""
 
+import contextlib
 import re
 import shlex
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -19,6 +21,17 @@ def install_command(extra: str) -> str:
     if (_CLONE / "pyproject.toml").is_file() and (_CLONE / "src").is_dir():
         return shlex.join(["pip", "install", "-e", f"{_CLONE}[{extra}]"])
     return shlex.join(["pip", "install", *_missing(extra)])
+
+
+@contextlib.contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Imports in its block say how to install the extra where a package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"{missing.name} is not installed; run: {install_command(extra)}", name=missing.name
+        ) from missing
 
 
 def _missing(extra: str) -> list[str]:
