@@ -84,6 +84,8 @@ bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.program
 	$(BIN)/python -m benchmarks.interactive
+	$(BIN)/python -m benchmarks.budget
+	$(BIN)/python -m benchmarks.joint
 
 bench-resnet: $(STAMP)  ## measure residual networks (a few minutes)
 	$(BIN)/python -m benchmarks.resnet
