@@ -128,6 +128,13 @@ def pc(rate):
     return dist.Weibull(scale=0.5 / rate**2, concentration=0.5)
 
 
+def test_a_given_pi_may_be_made_inside_a_compiled_program():
+    def density(log_tau):
+        return predcp.ComplexityPrior(pc(3.0), predcp.StudentTLimit()).log_scale().log_prob(log_tau)
+
+    np.testing.assert_allclose(jax.jit(density)(-1.0), density(-1.0), rtol=1e-12)
+
+
 def test_pc_prec():
     # sigma ~ Exp(rate): a type-2 Gumbel on the precision.
     prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), predcp.PenalisedComplexity(1.0))

@@ -86,9 +86,11 @@ def _rule(reverse: bool) -> Rule:
 
     def divergence(df, shift, change, size):
         near = size < _SWITCH
-        inner = [jnp.where(near, array, 0.0) for array in (shift, change)]
-        outer = [jnp.where(near, _SWITCH, array) for array in (shift, change)]
-        return jnp.where(near, _near(df, *inner, reverse), _far(df, *outer, reverse))
+        inner_shift, inner_change = (jnp.where(near, each, 0.0) for each in (shift, change))
+        shift, change = (jnp.where(near, _SWITCH, each) for each in (shift, change))
+        return jnp.where(
+            near, _near(df, inner_shift, inner_change, reverse), _far(df, shift, change, reverse)
+        )
 
     def fisher(df, shift, change, shift_speed, speed):
         """Both Fisher informations; the shift is in units of sqrt(df)."""

@@ -20,11 +20,7 @@ from predcp._divergences import (
     log_mean_and_elasticity,
     members,
 )
-from predcp._maps._complexity import (
-    ScalarComplexity,
-    Unit,
-    require_unit,
-)
+from predcp._maps._complexity import ScalarComplexity, Unit, require_unit
 from predcp._numerics.dependence import Origin, dependencies
 from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.homogeneity import power_and_moving, power_of
@@ -261,8 +257,8 @@ class PredictiveComplexity(ScalarComplexity):
             return None
         one = jax.tree.map(lambda leaf: leaf[0], self.noise)
         origins = dependencies(lambda xi: self._coordinates(self._origin(xi)), {"xi": one})
-        is_origin = lambda leaf: isinstance(leaf, Origin)  # noqa: E731
-        return tuple(not origin.labels for origin in jax.tree.leaves(origins, is_leaf=is_origin))
+        leaves = jax.tree.leaves(origins, is_leaf=lambda leaf: isinstance(leaf, Origin))
+        return tuple(not origin.labels for origin in leaves)
 
     def _directions(self, power: Fraction, pure: bool) -> list[dict[str, Array]]:
         """Displacement of the coordinates at tau = 1, each with a leading axis of draws."""
@@ -284,10 +280,10 @@ class PredictiveComplexity(ScalarComplexity):
             directions = jax.tree.map(lambda moved, start: moved - start, directions, start)
         if self.moving is None:
             return directions
-        leaves, structure = jax.tree.flatten(directions)
         # Arrays that never move need no axis of points: their zeros cost nothing.
-        still = [jnp.zeros((len(leaf), *[1] * (leaf.ndim - 1)), leaf.dtype) for leaf in leaves]
-        kept = [leaf if m else zero for leaf, zero, m in zip(leaves, still, self.moving)]
+        leaves, structure = jax.tree.flatten(directions)
+        still = (jnp.zeros((len(leaf), *[1] * (leaf.ndim - 1)), leaf.dtype) for leaf in leaves)
+        kept = (leaf if m else zero for leaf, zero, m in zip(leaves, still, self.moving))
         return jax.tree.unflatten(structure, kept)
 
     def _arrays(self) -> PyTree:
@@ -301,30 +297,23 @@ class PredictiveComplexity(ScalarComplexity):
     def _first_origin(self) -> PyTree:
         return self._origin(jax.tree.map(lambda leaf: leaf[0], self.noise))
 
-    def _reference(self) -> list[dict[str, Array]]:
-        """The reference's coordinates, with a leading axis of draws where they differ."""
+    def _reference(self, shared: bool = True) -> list[dict[str, Array]]:
+        """The reference's coordinates, with a leading axis of draws where they may differ."""
         if not callable(self.reference):
             return self._coordinates(self.reference)
         each = jax.vmap(lambda xi: self._coordinates(self._origin(xi)))(self.noise)
-        if self.fixed_reference is None or not any(self.fixed_reference):
+        if not shared or self.fixed_reference is None:
             return each
         leaves, structure = jax.tree.flatten(each)
         first = jax.tree.leaves(self._coordinates(self._first_origin()))
         chosen = [one if f else all_ for one, all_, f in zip(first, leaves, self.fixed_reference)]
         return jax.tree.unflatten(structure, chosen)
 
-    def _reference_axes(self, reference: PyTree) -> PyTree:
-        """By array of the reference's coordinates, its axis of draws; None where it has none."""
-        if not callable(self.reference):
-            return None
-        leaves, structure = jax.tree.flatten(reference)
-        fixed = self.fixed_reference or (False,) * len(leaves)
-        return jax.tree.unflatten(structure, [None if f else 0 for f in fixed])
-
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
         found = members(self.likelihood(self._first_origin(), self.x))
-        reference = self._reference()
+        # Passes go draw by draw, each with its own reference.
+        reference = self._reference(shared=self.power is not None)
         half_width = floating_range(self._dtype)
         if self.power is None:
             moved = self._moved_by_passes(reference)
@@ -338,16 +327,9 @@ class PredictiveComplexity(ScalarComplexity):
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)
             sizes = [log_size] * len(found)
+            moves = reference, directions, sizes, speeds
             return log_mean_and_elasticity(
-                self.divergence,
-                found,
-                reference,
-                directions,
-                sizes,
-                speeds,
-                keep,
-                self.per,
-                self.weights,
+                self.divergence, found, *moves, keep, self.per, self.weights
             )
 
         return extrapolated(evaluate, half_width, self.bounded)
@@ -362,8 +344,8 @@ class PredictiveComplexity(ScalarComplexity):
         """Forward passes at every scale."""
 
         def moved(log_tau: Array) -> _Moved:
-            axes = self._reference_axes(reference)
-            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axes))
+            axis = 0 if callable(self.reference) else None
+            each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
             return _scaled(*each(self.noise, reference))
 
         return moved
