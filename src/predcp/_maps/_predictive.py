@@ -105,7 +105,9 @@ class PredictiveComplexity(ScalarComplexity):
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         if bounded is None:
-            bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
+            bounded = all(
+                rule.bounded_if(names) for rule, names in zip(rules, moving or [None] * len(rules))
+            )
         self.bounded = bounded
         self.power = self._find_power(homogeneous)
         self.fixed_reference = self._find_fixed_reference()
@@ -127,7 +129,7 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def check(self) -> Sequence[set[str] | None]:
+    def check(self) -> Sequence[set[str] | None] | None:
         """Refuse, with its reason, what could not give a prior.
 
         Returns the coordinates that move, a set for each factor, None where they are traced.
