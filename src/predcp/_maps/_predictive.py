@@ -128,7 +128,7 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def check(self) -> Sequence[set[str] | None]:
+    def check(self) -> Sequence[set[str] | None] | None:
         """Refuse, with its reason, what could not give a prior.
 
         Returns the coordinates that move, a set for each factor, None where they are traced.
