@@ -9,11 +9,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array
 from numpyro.distributions import constraints
 
-from predcp._divergence_priors import (
-    DivergencePrior,
-    as_divergence_prior,
-    with_truncated_tail,
-)
+from predcp._divergence_priors import DivergencePrior, as_divergence_prior, with_truncated_tail
 from predcp._exports import inla_table, stan_functions
 from predcp._maps import Complexity, TabulatedComplexity
 from predcp._numerics.inverse import is_probability, raise_without_root

@@ -41,12 +41,14 @@ def worst(draws: dict[str, np.ndarray]) -> float:
 def test_program_samples_as_well_as_with_its_own_prior(name):
     example = EXAMPLES[name]
     args, program = example.args(), example.for_sampling()
-    _, before = sampled(program, args)
     draws, after = sampled(predcp.with_complexity(program, {example.scale: STATEMENT}), args)
     kept = draws if example.identified is None else {n: draws[n] for n in example.identified}
-    assert worst(kept) < 1.01
-    # One divergent step in a thousand is chance.
-    assert after <= max(before, CHAINS * DRAWS // 1000)
+    rhat = worst(kept)
+    print(f"{name}: R-hat {rhat:.4f}, {after} divergent steps")
+    assert rhat < 1.01
+    # One divergent step in a thousand is chance; the original is sampled only if there are more.
+    if after > CHAINS * DRAWS // 1000:
+        assert after <= sampled(program, args)[1]
 
 
 # Calibration. Scales and data are drawn from the program with its complexity prior, and the rank of

@@ -12,12 +12,7 @@ from jaxtyping import Array, Float
 from predcp._maps._complexity import ScalarComplexity, Unit
 from predcp._numerics.gaussian import gaussian_divergence
 from predcp._numerics.power_law import extrapolated, floating_range
-from predcp._numerics.special import (
-    digamma_1p,
-    log_cosh,
-    log_digamma_excess,
-    stirling_gap,
-)
+from predcp._numerics.special import digamma_1p, log_cosh, log_digamma_excess, stirling_gap
 from predcp._support.check import require_finite, require_positive, require_probability
 
 

@@ -96,16 +96,13 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
         return forms[1] if first.degree is None else None
     if name == "select_n":
         return _sum(forms[1:]) if forms[0].degree is None else None
+    moving = [form for form in forms if form.degree is not None]
+    alike = all(form.pure for form in moving) and len({form.degree for form in moving}) == 1
+    to_zero = alike and all(form.zero for form in forms if form.degree is None)
     if name in ("max", "min"):
-        other = forms[1] if forms[1].degree is None else forms[0]
-        moving = [form for form in forms if form.degree is not None]
-        alike = all(form.pure for form in moving) and len({form.degree for form in moving}) == 1
-        return moving[0] if alike and (other.zero or len(moving) == 2) else None
+        return moving[0] if to_zero else None
     if name in _COMPARISONS:
-        moving = [form for form in forms if form.degree is not None]
-        alike = all(form.pure for form in moving) and len({form.degree for form in moving}) == 1
-        rest = [form for form in forms if form.degree is None]
-        return FIXED if alike and all(form.zero for form in rest) else None
+        return FIXED if to_zero else None
     if not first.pure or first.degree is None:
         return None
     if name == "abs":

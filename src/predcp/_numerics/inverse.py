@@ -222,11 +222,7 @@ def _solve_jvp(evaluate, chunk, primals, tangents):
 
 
 def invert(
-    evaluate: Evaluate,
-    log_kappa: Vector,
-    guess: Vector,
-    log_supremum: Scalar,
-    chunk: int = 2**14,
+    evaluate: Evaluate, log_kappa: Vector, guess: Vector, log_supremum: Scalar, chunk: int = 2**14
 ) -> Vector:
     """The `log tau` at which an increasing map takes each `log kappa`; differentiable.
 

@@ -162,6 +162,29 @@ def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
     )
 
 
+def log_fermi(log_ratio: Array) -> Array:
+    """Log of `int_0^inf sqrt(u) / (1 + e^(u - R)) du` up to a constant, by Sommerfeld's expansion.
+
+    The slope of JS in the log ratio R of the scales is that integral times e^-R; R is at least 17 here.
+    """
+    inverse = 1.0 / jnp.maximum(log_ratio, 10.0)
+    square = inverse**2
+    series = square * (1.2337005501361697 + square * (1.0654340652 + square * 9.7015185))
+    return jnp.log1p(series) - 1.5 * jnp.log(inverse)
+
+
+# A count with a log mean above 10 has no zeros: their probability need not be followed on.
+LARGEST_LOG_COUNT = 10.0
+
+
+def log_share(log_total: Array) -> Array:
+    """`log((1 - e^-A) / A)`"""
+    small = log_total < -12.0
+    total = jnp.exp(jnp.clip(jnp.where(small, 0.0, log_total), None, LARGEST_LOG_COUNT))
+    exact = jnp.log(-jnp.expm1(-total)) - jnp.where(small, 0.0, log_total)
+    return jnp.where(small, -0.5 * jnp.exp(jnp.where(small, log_total, 0.0)), exact)
+
+
 # Coefficients of 1 / b^(2 k - 1) in log Gamma(b) less Stirling's formula: B_2k / (2k (2k - 1)).
 _STIRLING = [
     1 / 12,

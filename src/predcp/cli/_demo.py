@@ -22,7 +22,13 @@ DEATHS = np.array([0, 18, 8, 46, 8, 13, 9, 31, 14, 8, 29, 24])
 # Hospitals that the second half of the demo keeps: with few groups a prior speaks loudest.
 FEW = slice(0, 4)
 SENTENCE = predcp.tail(odds_ratio=2.0, probability=0.05)
-_BEFORE, _AFTER = "#999999", "#0072B2"
+_COLOURS = {"before": "#8c8c8c", "after": "#0072B2"}
+_LABELS = {
+    "before": "sigma ~ HalfCauchy(5)",
+    "after": "stated: an odds ratio above 2 has probability 5%",
+}
+_RAW = "raw rate: deaths / operations"
+_RATIO = "median odds ratio of two hospitals"
 # From the spread of log odds to the median odds ratio of two hospitals.
 _TO_RATIO = float(np.sqrt(2.0) * 0.6744897501960817)
 
@@ -38,12 +44,8 @@ def surgery(operations: Any, deaths: Any = None) -> None:
 
 
 def posterior(model: Any, rows: slice) -> dict[str, np.ndarray]:
-    """Draws of four chains."""
-    numpyro.set_host_device_count(1)
-    sampler = MCMC(
-        NUTS(model), num_warmup=500, num_samples=500, num_chains=4, chain_method="vectorized",
-        progress_bar=False,
-    )  # fmt: skip
+    """Draws of one chain, which compiles faster than several at once."""
+    sampler = MCMC(NUTS(model), num_warmup=400, num_samples=1600, progress_bar=False)
     sampler.run(jax.random.key(0), OPERATIONS[rows], DEATHS[rows])
     return {name: np.asarray(values) for name, values in sampler.get_samples().items()}
 
@@ -70,16 +72,18 @@ def demo(output: Path) -> Path:
             _say(f"fitting {words}, {name}")
             fits[words, name] = posterior(model, rows)
     for (words, name), draws in fits.items():
-        ratio = np.exp(_TO_RATIO * np.quantile(draws["sigma"], [0.05, 0.5, 0.95]))
-        print(
-            f"{words}, {name}: median odds ratio of two hospitals {ratio[1]:.2f} "
-            f"(90% from {ratio[0]:.2f} to {ratio[2]:.2f})"
-        )
+        low, centre, high = _ratios(draws)
+        print(f"{words}, {name}: {_RATIO} {centre:.2f} (90% from {low:.2f} to {high:.2f})")
     output.mkdir(parents=True, exist_ok=True)
     path = output / "demo.png"
     _draw(scales, fits).savefig(path, dpi=120)
     _say(f"a picture in {path}; {time.perf_counter() - started:.0f} s in all")
     return path
+
+
+def _ratios(draws: dict[str, np.ndarray]) -> np.ndarray:
+    """Median odds ratio of two hospitals: its quantiles at 5, 50 and 95%."""
+    return np.exp(_TO_RATIO * np.quantile(draws["sigma"], [0.05, 0.5, 0.95]))
 
 
 def _say(words: str) -> None:
@@ -89,52 +93,80 @@ def _say(words: str) -> None:
 def _draw(scales: dict[str, np.ndarray], fits: dict[tuple[str, str], dict[str, np.ndarray]]) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11.0, 4.2), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1.0, 1.0, 1.3))
+    figure = Figure(figsize=(12.0, 5.0), layout="constrained")
+    panels = figure.subplots(1, 3, width_ratios=(1.1, 1.0, 1.2))
     figure.suptitle(
-        "Do these hospitals differ? What each prior says, and what it makes of the data"
+        "How much do hospitals differ? One model with two priors, before and after the data\n",
+        fontsize=14,
     )
-    colours = {"before": _BEFORE, "after": _AFTER}
-    words = {"before": "sigma ~ HalfCauchy(5)", "after": "odds ratio above 2: 5%"}
+    _draw_prior(panels[0], scales)
+    _draw_posterior(panels[1], fits)
+    groups = list(dict.fromkeys(group for group, _ in fits))
+    _draw_hospitals(panels[2], {name: fits[groups[1], name]["log_odds"] for name in scales})
+    for panel in panels:
+        panel.spines[["top", "right"]].set_visible(False)
+    handles, labels = panels[2].get_legend_handles_labels()
+    order = [labels.index(label) for label in (*_LABELS.values(), _RAW)]
+    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _draw_prior(panel: Any, scales: dict[str, np.ndarray]) -> None:
     edges = np.linspace(0.0, 4.0, 41)
     for name, sigma in scales.items():
         ratio = np.clip(_TO_RATIO * sigma / np.log(10.0), 0.0, 4.0)
-        left.hist(
-            ratio, edges, weights=np.full(ratio.size, 1 / ratio.size), color=colours[name],
-            alpha=0.6, label=words[name],
+        weights = np.full(ratio.size, 100.0 / ratio.size)
+        panel.hist(ratio, edges, weights=weights, color=_COLOURS[name], alpha=0.75)
+    beyond = np.mean(_TO_RATIO * scales["before"] > 4.0 * np.log(10.0))
+    panel.annotate(
+        f"{beyond:.0%} of its draws\nare odds ratios\nabove 10,000", (3.95, 100 * beyond),
+        xytext=(2.0, 45), fontsize=10, color="#555555", va="top",
+        arrowprops={"arrowstyle": "->", "color": "#999999"},
+    )  # fmt: skip
+    panel.set_xticks([0, 1, 2, 3, 4], ["1", "10", "100", "1,000", "more"])
+    panel.set_title("Before the data", loc="left")
+    panel.set_ylabel("% of draws from the prior")
+    panel.set_xlabel(_RATIO)
+
+
+def _draw_posterior(panel: Any, fits: dict[tuple[str, str], dict[str, np.ndarray]]) -> None:
+    heights = (3.0, 2.5, 1.0, 0.5)
+    for height, (group, name) in zip(heights, fits):
+        low, centre, high = _ratios(fits[group, name])
+        panel.plot([low, high], [height, height], color=_COLOURS[name], linewidth=3)
+        panel.plot(centre, height, "o", color=_COLOURS[name])
+        words = f"{centre:.1f} ({low:.1f} to {high:.1f})"
+        panel.annotate(
+            words, (low, height), xytext=(0, 6), textcoords="offset points", fontsize=10,
+            color=_COLOURS[name],
         )  # fmt: skip
-    left.set_xticks([0, 1, 2, 3, 4], ["1", "10", "100", "1000", "more"])
-    left.set_title("The prior", loc="left")
-    left.set_ylabel("share of the draws")
-    left.legend(loc="upper center", frameon=False, fontsize=9)
-    left.set_xlabel("median odds ratio of two hospitals")
-    groups = list(dict.fromkeys(group for group, _ in fits))
-    for place, (group, name) in enumerate(fits):
-        low, centre, high = np.exp(
-            _TO_RATIO * np.quantile(fits[group, name]["sigma"], [0.05, 0.5, 0.95])
-        )
-        middle.plot([low, high], [-place, -place], color=colours[name], linewidth=3)
-        middle.plot(centre, -place, "o", color=colours[name])
-    middle.set_xscale("log")
-    middle.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
-    middle.minorticks_off()
-    middle.set_yticks([-0.5, -2.5], groups)
-    middle.set_title("The posterior", loc="left")
-    middle.set_xlabel("median odds ratio of two hospitals")
-    for offset, name in ((-0.14, "before"), (0.14, "after")):
-        rates = 100.0 / (1.0 + np.exp(-fits[groups[1], name]["log_odds"]))
+    panel.set_xscale("log")
+    panel.set_xlim(0.95, 40.0)
+    panel.set_ylim(0.2, 3.5)
+    panel.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    panel.minorticks_off()
+    panel.set_yticks([2.75, 0.75], ["12 hospitals", "4 hospitals"])
+    panel.tick_params(axis="y", length=0)
+    panel.set_title("After the data", loc="left")
+    panel.set_xlabel(_RATIO)
+
+
+def _draw_hospitals(panel: Any, log_odds: dict[str, np.ndarray]) -> None:
+    for offset, (name, draws) in zip((-0.12, 0.12), log_odds.items()):
+        rates = 100.0 / (1.0 + np.exp(-draws))
         low, centre, high = np.quantile(rates, [0.05, 0.5, 0.95], axis=0)
         at = np.arange(len(centre)) + offset
-        right.errorbar(
-            at, centre, [centre - low, high - centre], fmt="o", color=colours[name],
-            label=words[name],
+        panel.errorbar(
+            at, centre, [centre - low, high - centre], fmt="o", color=_COLOURS[name], linewidth=2,
+            label=_LABELS[name],
         )  # fmt: skip
     raw = 100.0 * DEATHS[FEW] / OPERATIONS[FEW]
-    right.plot(np.arange(len(raw)), raw, "kx", label="deaths / operations")
-    right.set_xticks(
+    panel.plot(np.arange(len(raw)), raw, "kx", label=_RAW)
+    panel.set_xticks(
         np.arange(len(raw)), [f"{d} of {n}" for d, n in zip(DEATHS[FEW], OPERATIONS[FEW])]
     )
-    right.set_ylabel("deaths per 100 operations")
-    right.set_title("Four hospitals by themselves", loc="left")
-    right.legend(frameon=False, fontsize=9)
-    return figure
+    panel.set_ylim(bottom=-0.5)
+    panel.set_ylabel("deaths per 100 operations")
+    panel.set_xlabel("deaths out of operations, by hospital")
+    panel.set_title("The four hospitals (90% intervals)", loc="left")

@@ -1,11 +1,12 @@
 """Latent sites as fixed, differentiable functions of noise: the non-centred form of any program."""
 
 import itertools
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jax.scipy.special import ndtr
 from jaxtyping import Array
@@ -13,6 +14,7 @@ from numpyro.distributions.distribution import ExpandedDistribution, Independent
 from numpyro.distributions.transforms import ExpTransform
 
 from predcp._numerics.normal_noise import normal_noise
+from predcp._support.arrays import concrete
 
 # Multivariate families given by a location and a triangular factor.
 _TRIANGULAR = (dist.MultivariateNormal,)
@@ -145,9 +147,28 @@ def make_noise(
     """
     names = sorted(shapes)
     described = tuple((shapes[name], jnp.dtype(dtypes[name])) for name in names)
-    # One compiled program; a method of the user's own need not be one that can be traced.
-    make = _make_noise if isinstance(method, str) else _make_noise.__wrapped__
-    return dict(zip(names, make(key, count, described, method)))
+    if not isinstance(method, str):
+        # A method of the user's own need not be one that can be traced.
+        made = _make_noise.__wrapped__(key, count, described, method)
+    elif concrete(key):
+        # A program is traced several times with the same noise.
+        data = np.asarray(jax.random.key_data(key))
+        made = _kept_noise(
+            data.tobytes(), data.shape, jax.random.key_impl(key), count, described, method
+        )
+    else:
+        made = _make_noise(key, count, described, method)
+    return dict(zip(names, made))
+
+
+@lru_cache(maxsize=16)
+def _kept_noise(
+    data: bytes, shape: tuple[int, ...], kind: Any, count: int, sites: Any, method: str
+) -> list[Array]:
+    # Numbers to keep, also where the caller is being traced.
+    with jax.ensure_compile_time_eval():
+        words = np.frombuffer(data, np.uint32).reshape(shape)
+        return _make_noise(jax.random.wrap_key_data(words, impl=kind), count, sites, method)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
