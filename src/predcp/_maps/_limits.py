@@ -41,6 +41,19 @@ class _Limit(ScalarComplexity):
 
         return from_below if self.logarithmic else extrapolated(evaluate, reach)
 
+    def _growth(self) -> Any:
+        """D over log tau far from the reference, of a map that grows as the log."""
+        return 0.5
+
+    def guess(self, log_kappa):
+        start = jnp.zeros_like(log_kappa)
+        if not self.logarithmic:
+            return start
+        most = 2.0 * floating_range(log_kappa.dtype)
+        return jnp.where(
+            log_kappa > 0.0, jnp.exp(jnp.clip(log_kappa, 0.0, most)) / self._growth(), start
+        )
+
 
 class NegativeBinomialLimit(_Limit):
     """Negative binomial counts with overdispersion tau, against Poisson counts.
@@ -56,6 +69,9 @@ class NegativeBinomialLimit(_Limit):
     def __init__(self, mean: Any = None):
         self.log_mean = None if mean is None else jnp.log(require_positive("mean", mean))
         self.logarithmic = mean is not None
+
+    def _growth(self):
+        return jnp.exp(self.log_mean)
 
     def _log_divergence(self, log_tau):
         excess = log_digamma_excess(-log_tau)
