@@ -143,8 +143,11 @@ functions {{
 }}
 data {{ array[40] int g; {data} }}
 parameters {{ real log_tau; vector[8] z; }}
-transformed parameters {{ vector[40] eta = exp(log_tau) * z[g]; }}
-model {{ log_tau ~ tau_prior(); z ~ std_normal(); y ~ {family}; }}
+model {{
+  // Local: PyStan cannot read an infinite value that is saved.
+  vector[40] eta = exp(log_tau) * z[g];
+  log_tau ~ tau_prior(); z ~ std_normal(); y ~ {family};
+}}
 generated quantities {{ real drawn = tau_prior_rng(); }}
 """
 
@@ -185,10 +188,10 @@ def test_stan_finds_the_posterior_that_numpyro_finds(name):
     fit = program.sample(num_chains=4, num_warmup=1000, num_samples=2000, delta=0.95)
     theirs = fit["log_tau"].reshape(-1, 4).T
     for q in (0.1, 0.25, 0.5, 0.75, 0.9):
-        # Chains are independent: their spread is the Monte Carlo error of their mean.
-        each = [np.quantile(chains, q, axis=1) for chains in (ours, theirs)]
-        error = math.hypot(*(np.std(values, ddof=1) / 2.0 for values in each))
-        assert abs(each[0].mean() - each[1].mean()) < 3.0 * error + 0.02, (q, each)
+        # Forty batches of 200 draws: their spread is the Monte Carlo error of their mean.
+        each = [np.quantile(chains.reshape(40, -1), q, axis=1) for chains in (ours, theirs)]
+        error = math.hypot(*(np.std(values, ddof=1) / math.sqrt(40) for values in each))
+        assert abs(each[0].mean() - each[1].mean()) < 3.0 * error, (q, error)
     # Draws of the prior: 8000 of them tell distributions apart that differ by 0.02 in probability.
     drawn = fit["drawn"].ravel()
     assert stats.kstest(drawn, lambda v: np.asarray(prior.log_scale().cdf(v))).pvalue > 1e-4

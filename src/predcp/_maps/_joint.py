@@ -135,12 +135,14 @@ class JointComplexity(PredictiveComplexity):
             return self.highest
         low, high = -float(self.highest), float(self.highest)
         evaluate = jax.jit(jax.vmap(self._bind_by_passes(self._moments(self.reference))))
+        whole = False
         for _ in range(3):
             grid = np.linspace(low, high, 33)
             finite = np.all(np.isfinite(np.stack(evaluate(jnp.asarray(grid, self._dtype)))), axis=0)
-            lost = int(np.argmin(finite)) if not finite.all() else 32
+            whole = bool(finite.all())
+            lost = 32 if whole else int(np.argmin(finite))
             low, high = grid[max(lost - 1, 0)], grid[lost]
-        return jnp.asarray(low if not finite.all() else high, self._dtype)
+        return jnp.asarray(high if whole else low, self._dtype)
 
     def _factor(self, means: Float[Array, "draws points"]) -> tuple[Array, Array]:
         """Mean displacement, and F with a row per draw (or per direction of a linear model)."""

@@ -71,7 +71,7 @@ class NegativeBinomialLimit(_Limit):
         self.logarithmic = mean is not None
 
     def _growth(self):
-        return jnp.exp(self.log_mean)
+        return jnp.exp(jnp.asarray(self.log_mean))
 
     def _log_divergence(self, log_tau):
         excess = log_digamma_excess(-log_tau)
