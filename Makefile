@@ -18,7 +18,7 @@ PART := tests/support tests/numerics tests/divergence_priors tests/maps/test_map
 # The core's numbers, compiled as users compile; the other tests are compiled without optimisations.
 NUMERIC := tests/numerics tests/divergences
 
-.PHONY: check test-part test-exact test-newest test-oldest test test-long test-pymc test-stan test-browser demo bench bench-resnet bench-explore bench-stan docs docs-serve lint clean help
+.PHONY: check test-part test-exact test-newest test-oldest test test-long test-pymc test-stan test-browser demo bench bench-resnet bench-explore bench-stan dist docs docs-serve lint clean help
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -84,6 +84,8 @@ bench: $(STAMP)  ## measure speed; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.program
 	$(BIN)/python -m benchmarks.interactive
+	$(BIN)/python -m benchmarks.budget
+	$(BIN)/python -m benchmarks.joint
 
 bench-resnet: $(STAMP)  ## measure residual networks (a few minutes)
 	$(BIN)/python -m benchmarks.resnet
@@ -99,6 +101,13 @@ bench-stan: $(STAMP)  ## compare with Stan (installs PyStan, needs a C++ compile
 $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $(DOCS_STAMP)
+
+dist: $(STAMP)  ## build sdist and wheel into dist/, check them, use the wheel in an empty environment
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+	.ci/check-dist $(PYTHON)
 
 docs: $(DOCS_STAMP)  ## build the documentation site into site/, strictly
 	$(BIN)/python -m properdocs build --strict --config-file mkdocs.yml

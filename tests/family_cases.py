@@ -1,13 +1,14 @@
 """Every registered family of observations, each parameterisation of it that a model may move.
 
-A case is a function of the linear predictor `eta`, of shape (points,), to a NumPyro distribution, or
-such a function and options of the map. The
-first case of a family runs by default, the others with `make test-long`.
+A case is a function of the linear predictor `eta`, of shape (points,), to a NumPyro distribution. The
+first case of some families runs by default, the others with `make test-long`.
 """
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
+
+from predcp._divergences._hurdle import hurdle
 
 softplus, sigmoid = jax.nn.softplus, jax.nn.sigmoid
 
@@ -90,9 +91,11 @@ CASES = {
     dist.Weibull: {
         "scale": lambda eta: dist.Weibull(jnp.exp(eta), like(eta, 1.7)),
         "scale-softplus": lambda eta: dist.Weibull(softplus(eta), like(eta, 0.6)),
+        "concentration": lambda eta: dist.Weibull(like(eta, 1.2), 0.5 + softplus(eta)),
     },
     dist.Gumbel: {"loc": lambda eta: dist.Gumbel(eta, like(eta, 0.8))},
     dist.Pareto: {"alpha": lambda eta: dist.Pareto(like(eta, 1.5), jnp.exp(eta))},
+    dist.Kumaraswamy: {"outer": lambda eta: dist.Kumaraswamy(like(eta, 1.5), jnp.exp(eta))},
     dist.Levy: {"scale": lambda eta: dist.Levy(like(eta, 0.0), jnp.exp(eta))},
     dist.Laplace: {
         "both": lambda eta: dist.Laplace(eta, jnp.exp(eta)),
@@ -109,21 +112,42 @@ CASES = {
         "low-rank": lambda eta: dist.LowRankMultivariateNormal(
             classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
         ),
-    },
-    dist.HurdlePoisson: {
-        "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
-        "both": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
-        "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
-        # A gate alone saturates, which the family does not know.
-        "gate": (
-            lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
-            {"bounded": True},
+        "covariance": lambda eta: dist.MultivariateNormal(
+            classes(eta),
+            scale_tril=root(eta) + eta[:, None, None] * jnp.eye(3, k=-1, dtype=eta.dtype),
         ),
     },
-    dist.HurdleGamma: {
-        "both": lambda eta: dist.HurdleGamma(sigmoid(0.5 * eta), like(eta, 2.0), jnp.exp(eta)),
+    hurdle(dist.Poisson): {
+        "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
+        "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
+        "both-apart": lambda eta: dist.HurdlePoisson(sigmoid(eta + 0.3), jnp.exp(eta + 0.7)),
+        "half": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
+        "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
+        "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
+        "gate-logits": lambda eta: dist.ZeroInflatedDistribution(
+            dist.Poisson(jnp.exp(eta)), gate_logits=0.5 * eta
+        ),
     },
-    dist.HurdleLogNormal: {
+    hurdle(dist.GammaPoisson): {
+        "zero-inflated": lambda eta: dist.ZeroInflatedNegativeBinomial2(
+            softplus(eta), like(eta, 1.5), gate=like(eta, 0.3)
+        ),
+        "both": lambda eta: dist.HurdleNegativeBinomial2(
+            sigmoid(-eta), jnp.exp(eta), like(eta, 1.5)
+        ),
+        "gate": lambda eta: dist.HurdleDistribution(
+            dist.NegativeBinomial2(like(eta, 2.0), like(eta, 1.5)), gate_logits=eta
+        ),
+    },
+    hurdle(dist.Gamma): {
+        "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
+        "both-opposite": lambda eta: dist.HurdleGamma(sigmoid(-eta), like(eta, 2.0), jnp.exp(eta)),
+        "logits": lambda eta: dist.HurdleDistribution(
+            dist.Gamma(like(eta, 2.0), jnp.exp(eta)), gate_logits=eta
+        ),
+    },
+    hurdle(dist.Normal): {
         "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
+        "scale": lambda eta: dist.HurdleLogNormal(sigmoid(2.0 * eta), eta, jnp.exp(eta)),
     },
 }

@@ -14,7 +14,8 @@ CORE = ("_divergence_priors", "_divergences", "_maps")
 CORE_FILES = ("_prior.py", "_budget.py", "_diagnose.py", "_summaries.py", "plot.py")
 # The core of one component and the first families had 6,000 lines; budgets, limits of other
 # families, joint divergences and the remaining families come on top.
-MOST_CORE_LINES = 7200
+# Quadrature, covariances that move, Weibull shapes and gates of any kind take 500 of them.
+MOST_CORE_LINES = 7700
 
 
 def room_of(path: Path) -> str:

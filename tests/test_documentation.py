@@ -19,7 +19,7 @@ plt.switch_backend("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 # Their code takes a quarter of a minute or more; `make test-long` runs it.
-LONG = ("docs/errata.md", "docs/few-shot.md", "docs/resnet.md")
+LONG = ("docs/errata.md", "docs/few-shot.md", "docs/how-to/budget.md", "docs/resnet.md")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 _SNIPPET = re.compile(r'^--8<-- "([^"]+)"$', re.MULTILINE)
 _ELSEWHERE = re.compile(r"<!-- tested elsewhere: (\S+) -->")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         jensen_shannon,
         kl,
         register_divergence,
+        register_quadrature,
         reverse_kl,
         squared_hellinger,
     )
@@ -85,6 +86,7 @@ _HOMES = {
         "jensen_shannon",
         "kl",
         "register_divergence",
+        "register_quadrature",
         "reverse_kl",
         "squared_hellinger",
     ),
@@ -180,6 +182,7 @@ __all__ = [
     "normal_noise",
     "prior_predictive",
     "register_divergence",
+    "register_quadrature",
     "resnet",
     "reverse_kl",
     "shrinkage_profile",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -71,10 +71,6 @@ class Budget:
         made.pi, (made.names, made.splits) = children[0], aux_data
         return made
 
-    def with_pi(self, pi: DivergencePrior) -> "Budget":
-        """The same shares of another total."""
-        return Budget.tree_unflatten((self.names, self.splits), (pi,))
-
     def log_density_of_shares(self, log_kappa: Float[Array, "... components"]) -> Array:
         """Log density of the shares, as it enters that of the vector `log kappa`.
 
@@ -108,7 +104,9 @@ class Budget:
         from scipy.stats import qmc
 
         count = sum(len(groups) - 1 for _, groups in self.splits)
-        uniform = np.clip(qmc.Sobol(count + 1, seed=0).random(_POINTS), 1e-12, 1.0 - 1e-12)
+        uniform = np.clip(
+            qmc.Sobol(count + 1, scramble=False).random(_POINTS) + 0.5 / _POINTS, 1e-12, 1.0 - 1e-12
+        )
         columns = iter(uniform.T)
         logs = jnp.zeros((_POINTS, len(self.names)))
         for concentrations, groups in self.splits:
@@ -248,7 +246,7 @@ class BudgetPrior(dist.Distribution):
         """
         upper = require_positive("upper", upper)
         probability = float(require_probability("probability", probability))
-        pi = family.from_tail(upper=upper, probability=probability, **other)
+        pi = cast(Any, family).from_tail(upper=upper, probability=probability, **other)
         made = cls(Budget(shares, pi), complexity, total)
         if not made.complexity.bounded:
             return made
@@ -269,7 +267,7 @@ class BudgetPrior(dist.Distribution):
         for _ in range(60):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if excess(middle) >= 0.0 else (middle, high)
-        return cls(made.budget.with_pi(pi.stretched(high)), made.complexity, total)
+        return cls(Budget(shares, pi.stretched(high)), made.complexity, total)
 
     @property
     def support(self) -> constraints.Constraint:
@@ -286,7 +284,9 @@ class BudgetPrior(dist.Distribution):
 
     def _log_together(self, log_tau: Array) -> Array:
         limit = floating_range(log_tau.dtype)
-        return jnp.log(self.complexity.together(jnp.exp(jnp.clip(log_tau, -limit, limit))))
+        return jnp.log(
+            cast(Any, self.complexity).together(jnp.exp(jnp.clip(log_tau, -limit, limit)))
+        )
 
     def log_caps(self, log_shares: Float[Array, "... components"]) -> Float[Array, "..."]:
         """Log of the largest total that these shares can spend; `inf` where nothing saturates."""
@@ -315,7 +315,8 @@ class BudgetPrior(dist.Distribution):
                 return jax.jvp(self._log_together, (log_tau,), (speed,))
 
             # Where the sum grows at fixed shares, log tau_j moves by one over the elasticity.
-            log_total, rate = _over_rows(along, log_tau, jnp.exp(-log_elasticity))
+            rows = jnp.vectorize(along, signature="(n),(n)->(),()")
+            log_total, rate = rows(log_tau, jnp.exp(-log_elasticity))
             density += self.budget.pi.log_prob_log(log_total) + jnp.log(rate)
         if self.complexity.bounded:
             caps = self.log_caps(log_kappa - log_sum[..., None])
@@ -331,21 +332,12 @@ class BudgetPrior(dist.Distribution):
         if self.complexity.bounded:
             tiny = jnp.finfo(log_shares.dtype).tiny
             uniform = jax.random.uniform(key_total, sample_shape, log_shares.dtype, minval=tiny)
-            log_total = self._total_quantile(uniform, log_shares)
+            below = jnp.exp(self.budget.pi.log_cdf_log(self.log_caps(log_shares)))
+            log_total = self.budget.pi.icdf_log(uniform * below)
         else:
             log_total = self.budget.pi.sample_log(key_total, sample_shape)
         log_tau = self._scales(log_total, log_shares)
         return log_tau if self.log else jnp.exp(log_tau)
-
-    def rsample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        return self.sample(key, sample_shape)
-
-    def _total_quantile(self, q: Array, log_shares: Array) -> Array:
-        """Quantile of the log of the total given the shares."""
-        pi = self.budget.pi
-        if not self.complexity.bounded:
-            return pi.icdf_log(q)
-        return pi.icdf_log(q * jnp.exp(pi.log_cdf_log(self.log_caps(log_shares))))
 
     def _scales(self, log_total: Array, log_shares: Array) -> Array:
         """The log scales of a total and its shares."""
@@ -365,7 +357,7 @@ class BudgetPrior(dist.Distribution):
             log_sum = invert(evaluate, log_total[None], log_total[None], unbounded)[0]
             return self._spent(log_sum, log_shares)
 
-        return _over_rows(one, log_total[..., None], log_shares, split=True)
+        return jnp.vectorize(one, signature="(),(n)->(n)")(log_total, log_shares)
 
     def quantile(self, q: Any) -> Float[Array, "... components"]:
         """Quantiles of each scale by itself, the last axis the components.
@@ -382,10 +374,7 @@ class BudgetPrior(dist.Distribution):
             said = "the total is the divergence of all components together"
             return found._replace(reasons=(*found.reasons, said))
         if not hasattr(self.complexity, "together"):
-            said = (
-                "how far the divergences of the components are from adding up is unknown: the map has no "
-                "function `together`"
-            )
+            said = "how far components are from adding up is unknown: the map has no function `together`"
             return found._replace(reasons=(*found.reasons, said))
         low, median, high = errors = self._errors()
         verdict = found.verdict
@@ -450,13 +439,3 @@ def _mean_tail(pi: DivergencePrior, log_upper: Array, caps: Array) -> Array:
     """P(total > upper) with pi cut at each cap, averaged over the caps."""
     above = jnp.exp(pi.log_survival_log(log_upper)) - jnp.exp(pi.log_survival_log(caps))
     return jnp.mean(jnp.maximum(above, 0.0) / jnp.exp(pi.log_cdf_log(caps)))
-
-
-def _over_rows(function: Any, *values: Array, split: bool = False) -> Any:
-    """Apply a function of vectors over all axes before the last."""
-    shape = values[-1].shape[:-1]
-    flat = [value.reshape(-1, value.shape[-1]) for value in values]
-    if split:
-        flat[0] = flat[0][:, 0]
-    results = jax.vmap(function)(*flat)
-    return jax.tree.map(lambda leaf: leaf.reshape(shape + leaf.shape[1:]), results)

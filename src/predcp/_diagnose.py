@@ -37,6 +37,8 @@ class EntryDiagnosis(NamedTuple):
     - `dip`: largest relative fall of D below its running maximum.
     - `monte_carlo_error`: relative standard error of kappa at the median, NaN where there is
         no Monte Carlo or one draw only.
+    - `quadrature_error`: relative error of kappa at the median where its divergence is a quadrature,
+        NaN where it is not.
     """
 
     verdict: Verdict
@@ -47,6 +49,7 @@ class EntryDiagnosis(NamedTuple):
     flat_above: float
     dip: float
     monte_carlo_error: float
+    quadrature_error: float = math.nan
 
 
 class Diagnosis(NamedTuple):
@@ -84,6 +87,8 @@ class Diagnosis(NamedTuple):
             ]
             if not math.isnan(entry.monte_carlo_error):
                 lines.append(f"    Monte Carlo error of kappa {100 * entry.monte_carlo_error:.2g}%")
+            if not math.isnan(entry.quadrature_error):
+                lines.append(f"    quadrature error of kappa {100 * entry.quadrature_error:.2g}%")
         return "\n".join(lines)
 
 
@@ -203,12 +208,15 @@ def _diagnose_entry(
     centre, width = _middle(pi, log_bound[0], log_tau, running, log_elasticity, base[index])
     mass = _mass(complexity, pi, truncate, index, base, centre, width)
     error = _monte_carlo_error(complexity, index, base)
+    by_nodes = getattr(complexity, "quadrature_error", None)
+    rough = math.nan if by_nodes is None else float(by_nodes(jnp.asarray(base[index])))
     rounding = 1e3 * eps
     first_fall = int(np.argmax(fall > rounding)) if dip > rounding else _POINTS - 1
     rising = (float(np.exp(log_tau[0])), float(np.exp(log_tau[first_fall])))
 
     def verdict(kind: Verdict, reason: str) -> EntryDiagnosis:
-        return EntryDiagnosis(kind, reason, rising, supremum, mass, flat_above, dip, error)
+        found = (rising, supremum, mass, flat_above, dip, error, rough)
+        return EntryDiagnosis(kind, reason, *found)
 
     if dip > rounding:
         return verdict(*_judge_dip(complexity, index, base, log_tau, log_kappa, dip))

@@ -4,60 +4,28 @@ import inspect
 
 import jax
 import jax.numpy as jnp
-import mpmath as mp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 from jax.scipy.special import i0e, i1e
 from numpyro.distributions.kl import kl_divergence
-from tests.oracle import relative_error
 
 import predcp
-from predcp._divergences import _divergence
+from predcp._divergences import _divergence, _quadrature
 from predcp._divergences._refusals import reason
 
 DIVERGENCES = {
-    "kl": (predcp.kl, lambda p, q: sum(a * mp.log(a / b) for a, b in zip(p, q) if a)),
-    "reverse_kl": (predcp.reverse_kl, lambda p, q: sum(b * mp.log(b / a) for a, b in zip(p, q))),
-    "squared_hellinger": (
-        predcp.squared_hellinger,
-        lambda p, q: sum((mp.sqrt(a) - mp.sqrt(b)) ** 2 for a, b in zip(p, q)) / 2,
-    ),
-    "jensen_shannon": (
-        predcp.jensen_shannon,
-        lambda p, q: (
-            sum(a * mp.log(2 * a / (a + b)) + b * mp.log(2 * b / (a + b)) for a, b in zip(p, q)) / 2
-        ),
-    ),
+    "kl": predcp.kl,
+    "reverse_kl": predcp.reverse_kl,
+    "squared_hellinger": predcp.squared_hellinger,
+    "jensen_shannon": predcp.jensen_shannon,
 }
-
-
-def softmax(logits):
-    weights = [mp.exp(logit) for logit in logits]
-    return [weight / sum(weights) for weight in weights]
-
-
-@pytest.mark.parametrize("name", DIVERGENCES)
-@pytest.mark.parametrize("size", [1e-7, 1e-3, 0.3, 1.1, 5.0, 40.0])
-def test_categorical_and_bernoulli_match_their_definitions(name, size):
-    divergence, definition = DIVERGENCES[name]
-    reference, move = np.array([0.3, -1.0, 0.8]), np.array([1.0, -0.4, 0.2])
-    # The displacement is exact in floating point so that the oracle sees the same logits.
-    logits = reference + size * move
-    exact = [mp.mpf(float(a)) for a in logits], [mp.mpf(float(a)) for a in reference]
-    got = divergence(dist.Categorical(logits=logits), dist.Categorical(logits=reference))
-    # The displacement itself is known to rounding over its size.
-    tolerance = 1e-13 + 4e-16 / size
-    assert relative_error(got, definition(*map(softmax, exact))) < 4 * tolerance
-    coin = divergence(dist.Bernoulli(logits=logits[0]), dist.Bernoulli(logits=reference[0]))
-    pair = [softmax([mp.mpf(float(a)), mp.mpf(0)]) for a in (logits[0], reference[0])]
-    assert relative_error(coin, definition(*pair)) < 4 * tolerance
 
 
 @pytest.mark.parametrize("name", DIVERGENCES)
 @pytest.mark.parametrize("shift,scale", [(0.0, 1.3), (1.2, 1.0), (-0.7, 0.6), (4.0, 2.0)])
 def test_normal_divergences_match_integrals(name, shift, scale):
-    divergence, _ = DIVERGENCES[name]
+    divergence = DIVERGENCES[name]
     got = divergence(dist.Normal(shift, scale), dist.Normal(0.0, 1.0))
     y = np.linspace(-40, 40, 400_001)
     p = np.exp(dist.Normal(shift, scale).log_prob(y))
@@ -77,43 +45,6 @@ def test_normal_divergences_match_integrals(name, shift, scale):
 def test_normal_kl_agrees_with_numpyro():
     p, q = dist.Normal(0.3, 2.0), dist.Normal(-1.0, 1.5)
     np.testing.assert_allclose(predcp.kl(p, q), kl_divergence(p, q), rtol=1e-14)
-
-
-@pytest.mark.parametrize("change", [-3.0, -1e-6, 1e-6, 0.5, 4.0])
-def test_poisson_matches_its_formula(change):
-    rate, moved = mp.mpf(1.25), mp.mpf(1.25) * mp.exp(mp.mpf(change))
-    p, q = dist.Poisson(1.25 * np.exp(change)), dist.Poisson(1.25)
-    tolerance = 1e-13 + 1e-15 / abs(change)
-    expected = moved * mp.log(moved / rate) - moved + rate
-    assert relative_error(predcp.kl(p, q), expected) < tolerance
-    expected = rate * mp.log(rate / moved) - rate + moved
-    assert relative_error(predcp.reverse_kl(p, q), expected) < tolerance
-
-
-@pytest.mark.parametrize("df", [1.0, 3.0, 30.0])
-@pytest.mark.parametrize("shift,scale", [(1e-4, 1.0), (0.0, 1.0001), (0.7, 1.3), (3.0, 0.5)])
-def test_student_t_matches_quadrature(df, shift, scale):
-    got = predcp.kl(dist.StudentT(df, shift, scale), dist.StudentT(df, 0.0, 1.0))
-
-    def log_density(y, loc, width):
-        z = (y - loc) / width
-        return (
-            mp.loggamma((df + 1) / mp.mpf(2))
-            - mp.loggamma(mp.mpf(df) / 2)
-            - mp.log(width * mp.sqrt(df * mp.pi))
-            - mp.mpf(df + 1) / 2 * mp.log(1 + z**2 / df)
-        )
-
-    with mp.workdps(25):
-        loc, width = mp.mpf(shift), mp.mpf(scale)
-        expected = mp.quad(
-            lambda y: (
-                mp.exp(log_density(y, loc, width))
-                * (log_density(y, loc, width) - log_density(y, mp.mpf(0), mp.mpf(1)))
-            ),
-            [-mp.inf, -10, -3, 0, shift + 0.5, 3, 10, mp.inf],
-        )
-    assert relative_error(got, expected) < 1e-10
 
 
 def test_counts_scale_binomial_and_multinomial():
@@ -140,7 +71,7 @@ def test_events_are_summed_and_products_added():
 @pytest.fixture
 def own_registry(monkeypatch):
     """A registry to write in that is gone after the test."""
-    monkeypatch.setattr(_divergence, "_FAMILIES", dict(_divergence._FAMILIES))
+    monkeypatch.setattr(_divergence, "_READERS", dict(_divergence._READERS))
     monkeypatch.setattr(predcp.kl, "_rules", dict(predcp.kl._rules))
 
 
@@ -177,8 +108,8 @@ def test_a_user_may_register_a_divergence(own_registry):
 
 
 def test_unknown_families_are_named():
-    with pytest.raises(ValueError, match="VonMises.*register_divergence"):
-        predcp.kl(dist.VonMises(1.0, 1.0), dist.VonMises(2.0, 1.0))
+    with pytest.raises(ValueError, match="Dagum.*register_quadrature"):
+        predcp.kl(dist.Dagum(1.0, 1.0, 1.0), dist.Dagum(2.0, 1.0, 1.0))
     with pytest.raises(ValueError, match="Uniform observations: its support moves"):
         predcp.kl(dist.Uniform(0.0, 1.0), dist.Uniform(0.0, 2.0))
     with pytest.raises(ValueError, match="squared_hellinger.*Poisson"):
@@ -187,28 +118,34 @@ def test_unknown_families_are_named():
         predcp.kl(dist.Normal(0.0, 1.0), dist.Poisson(2.0))
 
 
-def test_every_numpyro_distribution_is_accepted_or_refused_with_its_reason(capsys):
+def test_every_numpyro_distribution_is_accepted_integrated_or_refused(capsys):
     wrappers = {"Distribution", "ExpandedDistribution", "Independent", "MaskedDistribution"}
-    accepted, refused = [], {}
+    found: dict[str, list[str]] = {}
     for name in dist.__all__:
         made = getattr(dist, name)
         if not (inspect.isclass(made) and issubclass(made, dist.Distribution)) or name in wrappers:
             continue
-        if any(base in _divergence._FAMILIES for base in made.__mro__):
-            accepted.append(name)
+        read = any(base in _divergence._READERS for base in made.__mro__)
+        rule = predcp.kl._rules.get(made)
+        if issubclass(made, _quadrature.TRUNCATED) or (
+            rule is not None and rule.coarse is not None
+        ):
+            kind = "integrated, with an error that diagnose reports"
         else:
-            refused.setdefault(reason(made), []).append(name)
+            kind = "accepted" if read else f"refused: {reason(made)}"
+        found.setdefault(kind, []).append(name)
     with capsys.disabled():
-        print(f"\n{len(accepted)} NumPyro distributions have divergences")
-        for text, names in refused.items():
-            print(f"{len(names)} are refused: {text}: {', '.join(names)}")
-    assert len(accepted) >= 36
-    assert all(text.strip() for text in refused)
+        print()
+        for kind, names in sorted(found.items()):
+            print(f"{len(names)} NumPyro distributions are {kind}: {', '.join(names)}")
+    assert len(found["accepted"]) >= 42
+    assert len(found["integrated, with an error that diagnose reports"]) >= 8
+    assert all(kind.strip(" :") != "refused" for kind in found)
 
 
 def test_what_a_rule_holds_fixed_may_not_move():
-    with pytest.raises(ValueError, match="Weibull.*same concentration"):
-        predcp.kl(dist.Weibull(1.0, 2.0), dist.Weibull(1.0, 3.0))
+    with pytest.raises(ValueError, match="Gumbel.*same scale"):
+        predcp.kl(dist.Gumbel(1.0, 2.0), dist.Gumbel(1.0, 3.0))
     with pytest.raises(ValueError, match="StudentT.*same df"):
         predcp.PredictiveComplexity(
             lambda theta, _: dist.StudentT(4.0 + theta**2, theta, 1.0),
@@ -217,72 +154,6 @@ def test_what_a_rule_holds_fixed_may_not_move():
             None,
             jnp.ones(2),
         )
-
-
-def gamma_kl(a, b, c, d):
-    """KL of Gamma(a, b) from Gamma(c, d)."""
-    return (
-        (a - c) * mp.digamma(a) - mp.loggamma(a) + mp.loggamma(c)
-        + c * mp.log(b / d) + a * (d - b) / b
-    )  # fmt: skip
-
-
-def dirichlet_kl(a, b):
-    lift = [mp.digamma(one) - mp.digamma(sum(a)) for one in a]
-    return (
-        mp.loggamma(sum(a)) - sum(map(mp.loggamma, a))
-        - mp.loggamma(sum(b)) + sum(map(mp.loggamma, b))
-        + sum((x - y) * one for x, y, one in zip(a, b, lift))
-    )  # fmt: skip
-
-
-def laplace_kl(loc, scale, loc_0, scale_0):
-    gap = abs(loc - loc_0)
-    return mp.log(scale_0 / scale) + scale / scale_0 * mp.exp(-gap / scale) + gap / scale_0 - 1
-
-
-def negative_binomial_kl(mean, concentration, mean_0, _):
-    x, x_0 = mean / concentration, mean_0 / concentration
-    return concentration * (x * mp.log(x / x_0) - (1 + x) * mp.log((1 + x) / (1 + x_0)))
-
-
-def exact(values):
-    return [mp.mpf(float(value)) for value in values]
-
-
-# The family, its parameters, the directions they move in (in logs where positive), and KL.
-FORMULAS = {
-    "gamma": (dist.Gamma, (2.5, 1.25), (0.7, -0.4), gamma_kl),
-    "gamma-rate": (dist.Gamma, (2.5, 1.25), (0.0, 1.0), gamma_kl),
-    "gamma-tiny": (dist.Gamma, (0.05, 3.0), (1.0, 0.5), gamma_kl),
-    "negative-binomial": (dist.NegativeBinomial2, (2.0, 1.5), (1.0, 0.0), negative_binomial_kl),
-    "laplace": (dist.Laplace, (0.3, 1.0), (1.0, -0.5), laplace_kl),
-    "beta": (
-        dist.Beta,
-        (0.6, 3.0),
-        (1.0, -0.3),
-        lambda a, b, c, d: dirichlet_kl([a, b], [c, d]),
-    ),
-}
-
-
-@pytest.mark.parametrize("size", [1e-7, 1e-3, 0.1, 0.3, 2.0, -3.0])
-@pytest.mark.parametrize("name", FORMULAS)
-def test_closed_forms_match_fifty_digits(name, size):
-    family, parameters, direction, formula = FORMULAS[name]
-    moved = [
-        value + size * move
-        if family is dist.Laplace and place == 0
-        else value * np.exp(size * move)
-        for place, (value, move) in enumerate(zip(parameters, direction))
-    ]
-    p, q = family(*map(jnp.asarray, moved)), family(*map(jnp.asarray, parameters))
-    # The displacement itself is known to rounding over its size.
-    tolerance = 2e-13 + 2e-15 / abs(size)
-    forward = formula(*exact(moved), *exact(parameters))
-    assert relative_error(predcp.kl(p, q), forward) < tolerance
-    backward = formula(*exact(parameters), *exact(moved))
-    assert relative_error(predcp.reverse_kl(p, q), backward) < tolerance
 
 
 @pytest.mark.parametrize(
@@ -330,23 +201,6 @@ def test_counts_match_sums(p, q):
 @pytest.mark.parametrize(
     "p,q",
     [
-        (dist.ZeroInflatedPoisson(0.3, 2.0), dist.ZeroInflatedPoisson(0.5, 1.0)),
-        (dist.ZeroInflatedPoisson(0.3, 0.02), dist.ZeroInflatedPoisson(0.6, 0.01)),
-        (dist.ZeroInflatedPoisson(0.2, 30.0), dist.ZeroInflatedPoisson(0.4, 20.0)),
-        (dist.HurdlePoisson(0.3, 0.3), dist.HurdlePoisson(0.3, 0.25)),
-        (dist.HurdlePoisson(0.3, 2.0), dist.HurdlePoisson(0.5, 0.5)),
-    ],
-)
-def test_counts_behind_a_hurdle_match_sums(p, q):
-    counts = np.arange(200.0)
-    log_p, log_q = np.asarray(p.log_prob(counts)), np.asarray(q.log_prob(counts))
-    expected = np.sum(np.exp(log_p) * (log_p - log_q))
-    np.testing.assert_allclose(predcp.kl(p, q), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "p,q",
-    [
         (dist.HurdleGamma(0.3, 2.0, 1.0), dist.HurdleGamma(0.4, 3.0, 2.0)),
         (dist.HurdleLogNormal(0.3, 0.2, 0.5), dist.HurdleLogNormal(0.4, 0.1, 0.6)),
     ],
@@ -370,3 +224,14 @@ def test_multivariate_normals_with_one_covariance():
     np.testing.assert_allclose(
         predcp.squared_hellinger(p, q), -np.expm1(-kl_divergence(p, q) / 4.0), rtol=1e-13
     )
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.3, 3.0])
+def test_multivariate_normals_whose_covariance_moves(size):
+    root = jnp.asarray([[1.0, 0.0, 0.0], [0.5, 0.7, 0.0], [-0.3, 0.2, 1.5]])
+    move = jnp.asarray([[0.4, 0.0, 0.0], [0.3, 0.9, 0.0], [-0.7, 0.6, 0.5]])
+    p = dist.MultivariateNormal(size * jnp.asarray([1.0, 2.0, 0.0]), scale_tril=root + size * move)
+    q = dist.MultivariateNormal(jnp.zeros(3), scale_tril=root)
+    # NumPyro's formula cancels near equality, where KL is a quadratic form.
+    tolerance = 1e-13 if size > 0.1 else 1e-3
+    np.testing.assert_allclose(predcp.kl(p, q), kl_divergence(p, q), rtol=tolerance)

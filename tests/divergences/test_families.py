@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from tests.family_cases import CASES
 
@@ -15,11 +16,14 @@ NOISE = np.array([[0.6, -1.2], [-0.4, 0.9]])
 PI = predcp.LogCauchy(scale=1.0)
 
 
-def combinations(quick=DIVERGENCES):
+# Families whose first case runs by default; the others share programs with these or are slow to compile.
+QUICK = (dist.Normal, dist.StudentT, dist.Poisson, dist.Gamma)
+
+
+def combinations(quick=QUICK):
     """One parameter per accepted combination, in single and double precision.
 
-    Single precision of the first case of a family runs by default for the `quick` divergences; the
-    rest is long.
+    KL in single precision of the first case of the `quick` families runs by default; the rest is long.
     """
     for family, cases in CASES.items():
         for place, (name, case) in enumerate(cases.items()):
@@ -27,7 +31,8 @@ def combinations(quick=DIVERGENCES):
                 if not divergence.knows(family):
                     continue
                 for dtype in ("float32", "float64"):
-                    early = place == 0 and dtype == "float32" and divergence in quick
+                    early = place == 0 and dtype == "float32" and divergence is predcp.kl
+                    early = early and family in quick
                     yield pytest.param(
                         case,
                         divergence,
@@ -38,23 +43,27 @@ def combinations(quick=DIVERGENCES):
 
 
 def test_every_registered_family_has_cases():
-    assert {family.__name__ for family in families()} == {family.__name__ for family in CASES}
+    known = {family.__name__ for family in families() if predcp.kl.rule(family).coarse is None}
+    assert known == {family.__name__ for family in CASES}
 
 
 def complexity(case, divergence, dtype):
-    case, options = case if isinstance(case, tuple) else (case, {})
-    return predcp.PredictiveComplexity(
-        lambda theta, x: case(x @ theta),
-        lambda tau, xi: tau * xi,
-        jnp.zeros(2, dtype),
-        jnp.asarray(DESIGN, dtype),
-        jnp.asarray(NOISE, dtype),
-        divergence=divergence,
-        **options,
-    )
+    try:
+        return predcp.PredictiveComplexity(
+            lambda theta, x: case(x @ theta),
+            lambda tau, xi: tau * xi,
+            jnp.zeros(2, dtype),
+            jnp.asarray(DESIGN, dtype),
+            jnp.asarray(NOISE, dtype),
+            divergence=divergence,
+        )
+    except ValueError as error:
+        if "needs the same" not in str(error):
+            raise
+        pytest.skip(f"refused: {error}")
 
 
-@pytest.mark.parametrize("case,divergence,dtype", combinations())
+@pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
 def test_values_slopes_and_mass(case, divergence, dtype):
     single = dtype == "float32"
     built = complexity(case, divergence, dtype)
@@ -86,14 +95,15 @@ def test_values_slopes_and_mass(case, divergence, dtype):
         assert finite.all(), (name, points[~finite] / np.log(10.0))
     rise = np.diff(np.asarray(log_kappa[:33], float))
     assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
-    # The elasticity is the derivative of the value, checked where a difference can tell.
-    inner = np.abs(points) < 7.0
+    # The elasticity is the derivative of the value.
     step = jnp.asarray(0.02 if single else 1e-4, dtype)
-    at = log_tau[:33][inner]
-    above, below = (built.log_value_and_elasticity(at + sign * step)[0] for sign in (1, -1))
-    difference = np.asarray(above - below, float) / float(2.0 * step)
+    at = jnp.concatenate([log_tau[:33] + step, log_tau[:33] - step])
+    above, below = np.split(np.asarray(built.log_value_and_elasticity(at)[0], float), 2)
     np.testing.assert_allclose(
-        np.exp(log_elasticity[:33][inner]), difference, rtol=3e-2 if single else 1e-5, atol=2e-4
+        np.exp(np.asarray(log_elasticity[:33], float)),
+        (above - below) / float(2.0 * step),
+        rtol=3e-2 if single else 1e-5,
+        atol=2e-4,
     )
     log_mass = np.asarray(density[33:], float)
     if built.bounded:
@@ -103,7 +113,7 @@ def test_values_slopes_and_mass(case, divergence, dtype):
     assert abs(mass - 1.0) < (1e-2 if single else 1e-3), mass
 
 
-@pytest.mark.parametrize("case,divergence,dtype", combinations(quick=(predcp.kl,)))
+@pytest.mark.parametrize("case,divergence,dtype", list(combinations(quick=(dist.Normal,))))
 def test_quantiles_are_finite(case, divergence, dtype):
     pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
     prior = predcp.ComplexityPrior(pi, complexity(case, divergence, dtype))

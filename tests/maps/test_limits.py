@@ -128,6 +128,13 @@ def pc(rate):
     return dist.Weibull(scale=0.5 / rate**2, concentration=0.5)
 
 
+def test_a_given_pi_may_be_made_inside_a_compiled_program():
+    def density(log_tau):
+        return predcp.ComplexityPrior(pc(3.0), predcp.StudentTLimit()).log_scale().log_prob(log_tau)
+
+    np.testing.assert_allclose(jax.jit(density)(-1.0), density(-1.0), rtol=1e-12)
+
+
 def test_pc_prec():
     # sigma ~ Exp(rate): a type-2 Gumbel on the precision.
     prior = predcp.ComplexityPrior(predcp.Exponential(mean=0.5), predcp.PenalisedComplexity(1.0))
@@ -183,7 +190,9 @@ def test_priors_are_proper_and_single_precision_is_enough():
     for complexity, _ in ORACLES.values():
         if complexity.signed:
             continue
-        found = predcp.diagnose(predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity))
+        # A log-Cauchy of a divergence that grows as log tau has mass beyond every number.
+        pi = predcp.Exponential(mean=0.3) if complexity.logarithmic else predcp.LogCauchy(scale=1.0)
+        found = predcp.diagnose(predcp.ComplexityPrior(pi, complexity))
         assert found.verdict == ("truncate" if complexity.bounded else "accept"), found
         narrow = complexity.log_value_and_elasticity(jnp.asarray([-20.0, -1.0, 5.0], jnp.float32))
         wide = complexity.log_value_and_elasticity(jnp.asarray([-20.0, -1.0, 5.0]))

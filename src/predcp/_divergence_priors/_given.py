@@ -4,9 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from predcp._divergence_priors._base import DivergencePrior
+from predcp._support.check import known
 
 
 class GivenPrior(DivergencePrior):
@@ -21,7 +23,9 @@ class GivenPrior(DivergencePrior):
         if given.event_shape:
             raise ValueError(f"pi must be univariate, got event shape {given.event_shape}")
         lower = getattr(given.support, "lower_bound", None)
-        if lower is None or not bool(jnp.all(jnp.asarray(lower) >= 0.0)):
+        # A bound that is being traced cannot be looked at.
+        numbers = None if lower is None else known(lower)
+        if lower is None or (numbers is not None and not np.all(numbers >= 0.0)):
             raise ValueError(
                 f"pi must be a distribution of positive numbers, got {type(given).__name__} "
                 f"with support {given.support}"

@@ -13,6 +13,7 @@ from predcp._divergences import (  # noqa: F401  (each registers its family)
     _normal,
     _poisson,
     _student_t,
+    _weibull,
 )
 from predcp._divergences._divergence import (
     Coordinates,
@@ -29,6 +30,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
+from predcp._divergences._quadrature import register_quadrature
 
 if hasattr(dist, "HurdlePoisson"):
     # Older releases of NumPyro have no hurdles.
@@ -46,6 +48,7 @@ __all__ = [
     "log_mean_and_elasticity",
     "members",
     "register_divergence",
+    "register_quadrature",
     "reverse_kl",
     "squared_hellinger",
 ]

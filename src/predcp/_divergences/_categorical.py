@@ -6,10 +6,8 @@ own term then vanishes exactly, so that a saturated softmax leaves the small one
 """
 
 from collections.abc import Callable
-from functools import reduce
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.nn import log_sigmoid
@@ -36,6 +34,13 @@ from predcp._divergences._divergence import (
     register_family,
     reverse_kl,
     squared_hellinger,
+)
+from predcp._numerics.class_sums import (
+    class_max,
+    class_sum,
+    from_top_class,
+    log_softmax_from_top,
+    top_class,
 )
 from predcp._numerics.special import expm1_minus, log_mean_exp_zero
 
@@ -87,16 +92,18 @@ class Die(NamedTuple):
 def _die(reference: Array, direction: Array, log_size: Array) -> Die:
     reference, direction = jnp.broadcast_arrays(reference, direction)
     size = jnp.exp(log_size)
-    log_p0 = _log_softmax(_from_top(reference, _top(reference)))
+    log_p0 = log_softmax_from_top(from_top_class(reference, top_class(reference)))
     p0 = jnp.exp(log_p0)
-    centred = (direction - _sum(p0 * direction)) * size
-    largest = _largest(jnp.abs(centred))
+    centred = (direction - class_sum(p0 * direction)) * size
+    largest = class_max(jnp.abs(centred))
     small = largest < 1.0
     near = jnp.where(small, centred, 0.0)
     # log E_0 exp(d) = log(1 + E_0 [exp(d) - 1 - d]) when E_0 d = 0: a sum of positive terms.
-    near_shift = jnp.log1p(_sum(p0 * expm1_minus(near)))
-    top = _top(reference + direction * size)
-    log_p = _log_softmax(_from_top(reference, top) + _from_top(direction, top) * size)
+    near_shift = jnp.log1p(class_sum(p0 * expm1_minus(near)))
+    top = top_class(reference + direction * size)
+    log_p = log_softmax_from_top(
+        from_top_class(reference, top) + from_top_class(direction, top) * size
+    )
     return Die(log_p, log_p0, jnp.where(small, near_shift - near, log_p0 - log_p), largest, top)
 
 
@@ -106,7 +113,7 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
         die = _die(reference["logits"], direction["logits"], log_size)
         far = part(die.log_p, die.log_p0, die.t)
         p0 = jnp.exp(die.log_p0)
-        centred = direction["logits"] - _sum(p0 * direction["logits"])
+        centred = direction["logits"] - class_sum(p0 * direction["logits"])
         tiny = die.size < jnp.finfo(far.dtype).eps
         return [
             (
@@ -118,60 +125,11 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
     return value
 
 
-# Up to so many classes a sum is written out: a compiler makes one program of additions and what
-# surrounds them, but a program of its own of every reduction.
-_WRITTEN_OUT = 8
-
-
-def _classes(values: Array) -> list[Array]:
-    return [values[..., place : place + 1] for place in range(values.shape[-1])]
-
-
-def _sum(values: Array) -> Array:
-    """Over classes, which stay as an axis of one."""
-    if values.shape[-1] > _WRITTEN_OUT:
-        return jnp.sum(values, axis=-1, keepdims=True)
-    return reduce(jnp.add, _classes(values))
-
-
-def _largest(values: Array) -> Array:
-    """Over classes, which stay as an axis of one."""
-    if values.shape[-1] > _WRITTEN_OUT:
-        return jnp.max(values, axis=-1, keepdims=True)
-    return reduce(jnp.maximum, _classes(values))
-
-
-def _top(logits: Array) -> Array:
-    """The most probable class, the first of equals."""
-    logits = jax.lax.stop_gradient(logits)
-    if logits.shape[-1] > _WRITTEN_OUT:
-        return jnp.argmax(logits, axis=-1, keepdims=True)
-    best, *others = _classes(logits)
-    place = jnp.zeros(best.shape, int)
-    for number, other in enumerate(others, 1):
-        better = other > best
-        best, place = jnp.where(better, other, best), jnp.where(better, number, place)
-    return place
-
-
-def _from_top(values: Array, top: Array) -> Array:
-    """Values less that of the top class, which is exactly 0 however a compiler rounds the rest."""
-    own = jnp.arange(values.shape[-1]) == top
-    # A sum of one term, not a look-up: the derivative of a look-up scatters, which a GPU does slowly.
-    return jnp.where(own, 0.0, values - _sum(jnp.where(own, values, 0.0)))
-
-
-def _log_softmax(from_top: Array) -> Array:
-    """Log probabilities from logits measured from the largest, which huge ones cannot overflow."""
-    below = jnp.minimum(from_top, 0.0)
-    return below - jnp.log(_sum(jnp.exp(below)))
-
-
 def _slope(terms: Callable) -> Callable:
     def slope(reference, direction, log_size, velocity):
         log_size = log_size[..., None]
         die = _die(reference["logits"], direction["logits"], log_size)
-        speed = _from_top(velocity["logits"], die.top)
+        speed = from_top_class(velocity["logits"], die.top)
         log_weight, coefficient = terms(die, direction["logits"], log_size)
         return [(log_weight + log_size, coefficient * speed)]
 
@@ -180,8 +138,8 @@ def _slope(terms: Callable) -> Callable:
 
 # Cov_p(d, velocity)
 def _kl_terms(die: Die, direction: Array, log_size: Array):
-    from_top = _from_top(direction, die.top)
-    mean = _sum(jnp.exp(die.log_p) * from_top)
+    from_top = from_top_class(direction, die.top)
+    mean = class_sum(jnp.exp(die.log_p) * from_top)
     return die.log_p + log_size, from_top - mean
 
 
@@ -194,7 +152,7 @@ def _reverse_terms(die: Die, direction: Array, log_size: Array):
 
 # d H^2 / d a_k = p_k (B - e^(t_k / 2)) / 2 with B = 1 - H^2
 def _hellinger_terms(die: Die, direction: Array, log_size: Array):
-    squared = _sum(hellinger_part(die.log_p, die.log_p0, die.t))
+    squared = class_sum(hellinger_part(die.log_p, die.log_p0, die.t))
     below = die.t > 0.0
     step = jnp.expm1(-jnp.abs(die.t) / 2.0)
     log_weight = jnp.where(below, 0.5 * (die.log_p + die.log_p0), die.log_p)
@@ -204,8 +162,8 @@ def _hellinger_terms(die: Die, direction: Array, log_size: Array):
 
 # Cov_p(-L(t) / 2, velocity) with L(t) = log((1 + e^t) / 2)
 def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array):
-    from_top = _from_top(-0.5 * log_mean_exp_zero(die.t), die.top)
-    mean = _sum(jnp.exp(die.log_p) * from_top)
+    from_top = from_top_class(-0.5 * log_mean_exp_zero(die.t), die.top)
+    mean = class_sum(jnp.exp(die.log_p) * from_top)
     return die.log_p, from_top - mean
 
 

@@ -11,7 +11,8 @@ displacement stays a log.
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,23 @@ _NODES, _WEIGHTS = 0.5 + 0.5 * _NODES, 0.5 * _WEIGHTS
 Formula = Callable[[Coordinates, Coordinates], list[Terms]]
 
 
+def _sum(terms: list[Terms]) -> Array:
+    return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
+
+
+class Gate(NamedTuple):
+    """A factor of a divergence, the probability that there is an observation to compare.
+
+    **Arguments**: the coordinate it depends on; the log of the factor; the formula of the product,
+    in which growing exponents of the two may cancel. The formula without the gate serves near
+    equality.
+    """
+
+    coordinate: str
+    log_open: Callable[[Coordinates, Coordinates], Array]
+    formula: Formula
+
+
 def closed_form(
     formula: Formula,
     moving: tuple[str, ...],
@@ -35,6 +53,7 @@ def closed_form(
     event_axes: int = 0,
     fixed: tuple[str, ...] = (),
     nodes: int = 1,
+    gate: Gate | None = None,
 ) -> Rule:
     """The rule of a formula.
 
@@ -48,12 +67,13 @@ def closed_form(
         the other axes only.
     - `fixed`: coordinates that must not move.
     - `nodes`: how many numbers the formula passes through for one observation.
+    - `gate`: a factor of the divergence that moves too.
     """
+    open_formula = formula if gate is None else gate.formula
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
-        terms = formula(reference, displacement)
-        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
+        return _sum(formula(reference, displacement))
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -74,25 +94,36 @@ def closed_form(
             *(jnp.shape(array) for array in [*reference.values(), *direction.values()])
         )
         kind = jnp.result_type(*direction.values())
-        direction = {name: jnp.broadcast_to(direction[name], shape).astype(kind) for name in moving}
+        held = () if gate is None else (gate.coordinate,)
+        direction = {
+            name: jnp.broadcast_to(direction[name], shape).astype(kind) for name in (*moving, *held)
+        }
         expanded = jnp.asarray(log_size, kind)
         expanded = expanded.reshape(expanded.shape + (1,) * event_axes)
         size = {name: array * capped_exp(expanded) for name, array in direction.items()}
         # How far the coordinates of one observation have moved, over its event axes.
         axes = tuple(range(-event_axes, 0))
-        moves = [jnp.max(jnp.abs(array), axis=axes) for array in size.values()]
+        moves = [jnp.max(jnp.abs(size[name]), axis=axes) for name in moving]
         is_near = jnp.stack(jnp.broadcast_arrays(*moves)).max(0) < near
         wide = is_near.reshape(is_near.shape + (1,) * event_axes)
-        inner = {name: jnp.where(wide, array, 0.0) for name, array in size.items()}
-        outer = {name: jnp.where(wide, near, array) for name, array in size.items()}
+        inner = {name: jnp.where(wide, size[name], 0.0) for name in moving}
+        outer = {
+            name: jnp.where(wide, near, array) if name in moving else array
+            for name, array in size.items()
+        }
         return direction, is_near, inner, outer
+
+    def along(direction: Coordinates) -> Coordinates:
+        return {name: direction[name] for name in moving}
 
     def value(reference, direction, log_size):
         direction, is_near, inner, outer = prepare(reference, direction, log_size)
+        direction = along(direction)
         close = bent(reference, direction, inner, direction, _WEIGHTS * (1.0 - _NODES))
+        log_open = 0.0 if gate is None else gate.log_open(reference, outer)
         return [
-            (2.0 * log_size, jnp.where(is_near, close, 0.0)),
-            *((weight, jnp.where(is_near, 0.0, c)) for weight, c in formula(reference, outer)),
+            (2.0 * log_size + log_open, jnp.where(is_near, close, 0.0)),
+            *((weight, jnp.where(is_near, 0.0, c)) for weight, c in open_formula(reference, outer)),
         ]
 
     def slope(reference, direction, log_size, velocity):
@@ -101,14 +132,26 @@ def closed_form(
             name: jnp.broadcast_to(velocity[name], array.shape).astype(array.dtype)
             for name, array in direction.items()
         }
-        close = bent(reference, direction, inner, velocity, _WEIGHTS)
-        terms, speeds = jax.jvp(lambda d: formula(reference, d), (outer,), (velocity,))
-        # d (e^w c) = e^w (c' + c w'), in units of the size of the displacement.
+        direction = along(direction)
+        close = bent(reference, direction, inner, along(velocity), _WEIGHTS)
+        terms, speeds = jax.jvp(lambda d: open_formula(reference, d), (outer,), (velocity,))
+        # d (e^w c) = e^w (c' + c w'), weighted as the value is, so that the ratio of the two keeps
+        # its digits.
+        size = capped_exp(jnp.asarray(log_size, close.dtype))
         away = [
-            (weight + log_size, jnp.where(is_near, 0.0, c_speed + c * w_speed))
+            (weight, size * jnp.where(is_near, 0.0, c_speed + c * w_speed))
             for (weight, c), (w_speed, c_speed) in zip(terms, speeds)
         ]
-        return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
+        if gate is None:
+            return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
+        open_at = partial(gate.log_open, reference)
+        log_open, opening = jax.jvp(open_at, (outer,), (velocity,))
+        whole = bent(reference, direction, inner, direction, _WEIGHTS * (1.0 - _NODES))
+        return [
+            (2.0 * log_size + log_open, jnp.where(is_near, close, 0.0)),
+            (3.0 * log_size + log_open, jnp.where(is_near, whole * opening, 0.0)),
+            *away,
+        ]
 
     return Rule(value, slope, bounded, fixed, nodes * len(_NODES))
 
@@ -116,12 +159,9 @@ def closed_form(
 def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
-    def total(terms: list[Terms]) -> Array:
-        return reduce(jnp.add, [jnp.exp(weight) * coefficient for weight, coefficient in terms])
-
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)
-        whole = total(terms)
+        whole = _sum(terms)
         tiny = whole < jnp.finfo(whole.dtype).eps
         return [
             (jnp.zeros_like(whole), jnp.where(tiny, 0.0, -jnp.expm1(-whole))),
@@ -129,7 +169,7 @@ def hellinger_from(distance: Rule) -> Rule:
         ]
 
     def slope(reference, direction, log_size, velocity):
-        whole = total(distance.value(reference, direction, log_size))
+        whole = _sum(distance.value(reference, direction, log_size))
         terms = distance.slope(reference, direction, log_size, velocity)
         return [(weight - whole, coefficient) for weight, coefficient in terms]
 

@@ -44,9 +44,11 @@ class Rule(NamedTuple):
     - `slope`: (reference, direction, log_size, velocity) to the terms of its derivative,
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
+    - `bounded_along`: coordinates along which it does, where it does not along all.
     - `fixed`: coordinates that the model and the reference must share.
     - `nodes`: how many numbers the divergence of one observation passes through (nodes of a
         quadrature), from which maps see how many scales they can take at once.
+    - `coarse`: the rule with half the nodes, where it is a quadrature whose error is reported.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
@@ -54,6 +56,12 @@ class Rule(NamedTuple):
     bounded: bool
     fixed: tuple[str, ...] = ()
     nodes: int = 1
+    bounded_along: tuple[str, ...] = ()
+    coarse: Any = None
+
+    def bounded_if(self, moving: set[str] | None) -> bool:
+        """Whether it stays finite as the coordinates `moving` move (None: all may)."""
+        return self.bounded or (moving is not None and moving <= set(self.bounded_along))
 
 
 class Member(NamedTuple):
@@ -69,7 +77,18 @@ class Member(NamedTuple):
     class_axes: int
 
 
-_FAMILIES: dict[type, tuple[Any, Callable[[Any], Coordinates], int]] = {}
+# How a class of NumPyro distributions is read.
+_READERS: dict[type, Callable[[Any], Member]] = {}
+
+
+def register_reader(*classes: type) -> Callable[[Callable[[Any], Member]], Callable]:
+    """Declare how `classes` of NumPyro distributions are read, where the family is found by reading."""
+
+    def record(reader: Callable[[Any], Member]) -> Callable[[Any], Member]:
+        _READERS.update(dict.fromkeys(classes, reader))
+        return reader
+
+    return record
 
 
 def register_family(
@@ -78,8 +97,9 @@ def register_family(
     """Declare how `classes` of NumPyro distributions are read as coordinates of `family`."""
 
     def record(coordinates: Callable[[Any], Coordinates]) -> Callable[[Any], Coordinates]:
-        for distribution_class in classes:
-            _FAMILIES[distribution_class] = (family, coordinates, class_axes)
+        register_reader(*classes)(
+            lambda made: Member(family, coordinates(made), made.batch_shape, class_axes)
+        )
         return coordinates
 
     return record
@@ -97,8 +117,9 @@ def alike(*values: Any) -> list[Array]:
 
 
 def families() -> set[Any]:
-    """Every family that some class of NumPyro distributions is read as."""
-    return {family for family, _, _ in _FAMILIES.values()}
+    """Every family that some divergence is known for."""
+    every = (kl, reverse_kl, squared_hellinger, jensen_shannon)
+    return {family for divergence in every for family in divergence._rules}
 
 
 class Divergence:
@@ -141,6 +162,12 @@ class Divergence:
                     f"divergence {self.name!r} between {family.__name__} observations needs the "
                     f"same {name} in both, but it differs by up to {np.max(np.abs(numbers)):.3g}"
                 )
+
+    def coarsened(self) -> "Divergence":
+        """The same with half the nodes of every quadrature."""
+        made = Divergence(self.name)
+        made._rules = {family: rule.coarse or rule for family, rule in self._rules.items()}
+        return made
 
     def add(self, family: Any, rule: Rule) -> None:
         """Add the rule for one family."""
@@ -194,23 +221,24 @@ def members(distribution: Any) -> list[Member]:
         if isinstance(inner, MaskedDistribution):
             masks.append(inner._mask)
         inner = inner.base_dist
-    for base in type(inner).__mro__:
-        if base in _FAMILIES:
-            family, coordinates, class_axes = _FAMILIES[base]
-            summed = distribution.event_shape[: distribution.event_dim - inner.event_dim]
-            plates = (*batch_shape, *summed)
-            found = coordinates(inner)
-            spread = {name: _spread(array, plates, class_axes) for name, array in found.items()}
-            if masks:
-                kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
-                kept = kept.reshape(*kept.shape, *[1] * class_axes)
-                kept = kept.astype(jnp.result_type(*found.values()))
-                spread[_MASK] = _spread(kept, plates, class_axes)
-            return [Member(family, spread, batch_shape, class_axes)]
-    names = ", ".join(sorted({entry[0].__name__ for entry in _FAMILIES.values()}))
+    reader = next((_READERS[base] for base in type(inner).__mro__ if base in _READERS), None)
+    if reader is not None:
+        found = reader(inner)
+        summed = distribution.event_shape[: distribution.event_dim - inner.event_dim]
+        plates, class_axes = (*batch_shape, *summed), found.class_axes
+        spread = {
+            name: _spread(array, plates, class_axes) for name, array in found.coordinates.items()
+        }
+        if masks:
+            kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
+            kept = kept.reshape(*kept.shape, *[1] * class_axes)
+            kept = kept.astype(jnp.result_type(*spread.values()))
+            spread[_MASK] = _spread(kept, plates, class_axes)
+        return [found._replace(coordinates=spread, batch_shape=batch_shape)]
+    names = ", ".join(sorted(family.__name__ for family in families()))
     raise ValueError(
         f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
-        f"(known: {names}); add one with predcp.register_divergence"
+        f"(known: {names}); add one with predcp.register_quadrature or predcp.register_divergence"
     )
 
 

@@ -5,10 +5,11 @@ reference's, `r` the change of the log rate and psi the digamma function,
 
     KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
 
-A divergence does not change when the observation is transformed, so that exponential, Weibull,
-Pareto, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+A divergence does not change when the observation is transformed, so that exponential,
+Pareto, Kumaraswamy, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -26,6 +27,8 @@ from predcp._divergences._divergence import (
     squared_hellinger,
 )
 from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
+
+Weigh = Callable[[Array, Array], Array]
 
 
 @register_family(dist.Gamma, dist.Gamma, dist.InverseGamma)
@@ -45,12 +48,6 @@ def _exponential_coordinates(exponential: dist.Exponential) -> Coordinates:
 
 
 # The families below are gammas for one value of a parameter only, which must not move.
-@register_family(dist.Weibull, dist.Weibull)
-def _weibull_coordinates(weibull: dist.Weibull) -> Coordinates:
-    scale, concentration = alike(weibull.scale, weibull.concentration)
-    return _exponential(-concentration * jnp.log(scale), concentration=concentration)
-
-
 @register_family(dist.Gumbel, dist.Gumbel)
 def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
     loc, scale = alike(gumbel.loc, gumbel.scale)
@@ -63,22 +60,36 @@ def _pareto_coordinates(pareto: dist.Pareto) -> Coordinates:
     return _exponential(jnp.log(alpha), scale=scale)
 
 
+@register_family(dist.Kumaraswamy, dist.Kumaraswamy)
+def _kumaraswamy_coordinates(made: dist.Kumaraswamy) -> Coordinates:
+    inner, outer = alike(made.concentration1, made.concentration0)
+    return _exponential(jnp.log(outer), concentration1=inner)
+
+
 @register_family(dist.Levy, dist.Levy)
 def _levy_coordinates(levy: dist.Levy) -> Coordinates:
     loc, scale, half = alike(levy.loc, levy.scale, 0.5)
     return {"log_concentration": jnp.log(half), "log_rate": jnp.log(scale), "loc": loc}
 
 
-def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
+def kl_formula(
+    reference: Coordinates, displacement: Coordinates, weigh: Weigh = jnp.add
+) -> list[Terms]:
+    """Terms of KL.
+
+    **Arguments**: `weigh`, from the part of a log weight that the reference has and the part that
+    moves to the log weight.
+    """
     log_a0, log_ratio = reference["log_concentration"], displacement["log_concentration"]
     change = displacement["log_rate"]
     log_a, a_0 = log_a0 + log_ratio, jnp.exp(log_a0)
     # psi(a) = psi(a + 1) - 1 / a, and log Gamma(a) = log Gamma(a + 1) - log a
     rest = stirling_gap(log_a) - 1.0 + log_a - a_0 * digamma_1p(log_a) + gammaln(a_0) + a_0 * change
+    zero = jnp.zeros_like(rest)
     return [
-        (jnp.zeros_like(rest), rest),
-        (log_a - change, jnp.ones_like(rest)),
-        (-log_ratio, jnp.ones_like(rest)),
+        (weigh(zero, zero), rest),
+        (weigh(log_a0, log_ratio - change), jnp.ones_like(rest)),
+        (weigh(zero, -log_ratio), jnp.ones_like(rest)),
     ]
 
 
@@ -100,22 +111,22 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
     return [(reference["log_concentration"], log_cosh(0.5 * displacement["log_rate"]))]
 
 
-_MOVING = ("log_concentration", "log_rate")
-KL = closed_form(_kl_formula, _MOVING, bounded=False)
-_REVERSE = closed_form(_reverse_formula, _MOVING, bounded=False)
-_HELLINGER = hellinger_from(
+MOVING = ("log_concentration", "log_rate")
+_KL = closed_form(kl_formula, MOVING, bounded=False)
+_REVERSE = closed_form(_reverse_formula, MOVING, bounded=False)
+HELLINGER = hellinger_from(
     closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
 )
 for _family, _fixed in (
     (dist.Gamma, ()),
-    (dist.Weibull, ("concentration",)),
     (dist.Gumbel, ("scale",)),
     (dist.Pareto, ("scale",)),
+    (dist.Kumaraswamy, ("concentration1",)),
     (dist.Levy, ("loc",)),
 ):
     for _divergence, _rule in (
-        (kl, KL),
+        (kl, _KL),
         (reverse_kl, _REVERSE),
-        (squared_hellinger, _HELLINGER),
+        (squared_hellinger, HELLINGER),
     ):
         _divergence.add(_family, _rule._replace(fixed=(*_rule.fixed, *_fixed)))

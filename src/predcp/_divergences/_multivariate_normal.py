@@ -1,7 +1,11 @@
-"""Multivariate normal observations with a shared covariance `L L'`: coordinates are `L^-1 loc`.
+"""Multivariate normal observations with covariance `L L'`: coordinates are location and the root L.
 
-With z the displacement of those, KL is `|z|^2 / 2` either way, and the Bhattacharyya distance
-`|z|^2 / 8`. The covariance must not move.
+A root is given by the logs of its diagonal and by what is below it. With L_0 the reference's root,
+`M = L_0^-1 (L - L_0)`, r the change of a log diagonal and z that of the location in units of L_0,
+
+    KL = |z|^2 / 2 + sum_i (e^(2 r_i) - 1 - 2 r_i) / 2 + sum_(i > j) M_ij^2 / 2.
+
+Reverse KL and the Bhattacharyya distance, `|z|^2 / 2` and `|z|^2 / 8`, are known for a shared root.
 """
 
 import jax.numpy as jnp
@@ -18,40 +22,105 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
+from predcp._numerics.special import (
+    capped_exp,
+    exponential_excess,
+    exponential_excess_slope,
+    half,
+)
 
 
 @register_family(dist.MultivariateNormal, dist.MultivariateNormal, class_axes=1)
 def _coordinates(normal: dist.MultivariateNormal) -> Coordinates:
-    return _whitened(jnp.asarray(normal.loc), jnp.asarray(normal.scale_tril))
+    return _rooted(jnp.asarray(normal.loc), jnp.asarray(normal.scale_tril))
 
 
 @register_family(dist.MultivariateNormal, dist.LowRankMultivariateNormal, class_axes=1)
 def _low_rank_coordinates(normal: dist.LowRankMultivariateNormal) -> Coordinates:
-    return _whitened(jnp.asarray(normal.loc), jnp.linalg.cholesky(normal.covariance_matrix))
+    return _rooted(jnp.asarray(normal.loc), jnp.linalg.cholesky(normal.covariance_matrix))
 
 
-def _whitened(loc: Array, root: Array) -> Coordinates:
-    batch = jnp.broadcast_shapes(loc.shape[:-1], root.shape[:-2])
-    loc, root = (
-        jnp.broadcast_to(loc, (*batch, loc.shape[-1])),
-        jnp.broadcast_to(root, (*batch, *root.shape[-2:])),
+def _rooted(loc: Array, root: Array) -> Coordinates:
+    batch, size = jnp.broadcast_shapes(loc.shape[:-1], root.shape[:-2]), loc.shape[-1]
+    root = jnp.broadcast_to(root, (*batch, size, size))
+    return {
+        "loc": jnp.broadcast_to(loc, (*batch, size)),
+        "log_diagonal": jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1)),
+        "below": root[..., *jnp.tril_indices(size, -1)],
+    }
+
+
+def _solved(reference: Coordinates, move: Coordinates, log_diagonal: Array) -> tuple[Array, Array]:
+    """z, and M below its diagonal, from a location, a root below its diagonal and a log diagonal."""
+    diagonal, size = jnp.exp(reference["log_diagonal"]), reference["loc"].shape[-1]
+    corner = jnp.tril_indices(size, -1)
+
+    def matrix(below: Array, entries: Array) -> Array:
+        made = jnp.zeros((*below.shape[:-1], size, size), entries.dtype)
+        return made.at[..., *corner].set(below) + entries[..., None] * jnp.eye(
+            size, dtype=made.dtype
+        )
+
+    root, step = (
+        matrix(reference["below"], diagonal),
+        matrix(move["below"], diagonal * log_diagonal),
     )
-    white = solve_triangular(root, loc[..., None], lower=True)[..., 0]
-    return {"loc": white, "scale_tril": root.reshape(*batch, -1)}
+    right = jnp.concatenate([move["loc"][..., None], step], -1)
+    batch = jnp.broadcast_shapes(root.shape[:-2], right.shape[:-2])
+    found = solve_triangular(
+        jnp.broadcast_to(root, (*batch, size, size)),
+        jnp.broadcast_to(right, (*batch, size, size + 1)),
+        lower=True,
+    )
+    return found[..., 0], found[..., 1:][..., *corner]
 
 
-def _rule(curvature: float) -> Rule:
+def _moved(reference: Coordinates, direction: Coordinates, log_size: Array) -> tuple[Array, Array]:
+    """z and M in units of the size of the displacement."""
+    change = direction["log_diagonal"] * capped_exp(log_size)
+    ratio = jnp.where(change == 0.0, 1.0, jnp.expm1(change) / jnp.where(change == 0.0, 1.0, change))
+    return _solved(reference, direction, ratio * direction["log_diagonal"])
+
+
+def _kl_value(reference, direction, log_size):
+    log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
+    shift, below = _moved(reference, direction, log_size)
+    return [
+        (2.0 * log_size, 0.5 * shift**2),
+        (2.0 * log_size, 0.5 * below**2),
+        *half(exponential_excess(2.0 * direction["log_diagonal"], log_size)),
+    ]
+
+
+def _kl_slope(reference, direction, log_size, velocity):
+    log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
+    shift, below = _moved(reference, direction, log_size)
+    growth = jnp.exp(direction["log_diagonal"] * capped_exp(log_size))
+    shift_speed, below_speed = _solved(reference, velocity, growth * velocity["log_diagonal"])
+    widening, speed = 2.0 * direction["log_diagonal"], 2.0 * velocity["log_diagonal"]
+    return [
+        (2.0 * log_size, shift * shift_speed),
+        (2.0 * log_size, below * below_speed),
+        *half(exponential_excess_slope(widening, log_size, speed)),
+    ]
+
+
+def _shared_root(curvature: float) -> Rule:
     """The rule of `curvature |z|^2 / 2`."""
 
     def value(reference, direction, log_size):
-        return [(2.0 * log_size, 0.5 * curvature * jnp.sum(direction["loc"] ** 2, -1))]
+        shift = _solved(reference, direction, direction["log_diagonal"])[0]
+        return [(2.0 * log_size, 0.5 * curvature * jnp.sum(shift**2, -1))]
 
     def slope(reference, direction, log_size, velocity):
-        return [(2.0 * log_size, curvature * jnp.sum(direction["loc"] * velocity["loc"], -1))]
+        shift, speed = (
+            _solved(reference, move, move["log_diagonal"])[0] for move in (direction, velocity)
+        )
+        return [(2.0 * log_size, curvature * jnp.sum(shift * speed, -1))]
 
-    return Rule(value, slope, bounded=False, fixed=("scale_tril",))
+    return Rule(value, slope, bounded=False, fixed=("log_diagonal", "below"))
 
 
-kl.add(dist.MultivariateNormal, _rule(1.0))
-reverse_kl.add(dist.MultivariateNormal, _rule(1.0))
-squared_hellinger.add(dist.MultivariateNormal, hellinger_from(_rule(0.25)))
+kl.add(dist.MultivariateNormal, Rule(_kl_value, _kl_slope, bounded=False))
+reverse_kl.add(dist.MultivariateNormal, _shared_root(1.0))
+squared_hellinger.add(dist.MultivariateNormal, hellinger_from(_shared_root(0.25)))

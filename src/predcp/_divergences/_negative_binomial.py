@@ -53,13 +53,14 @@ def _value(reference, direction, log_size):
 
 # d KL / d a = (mean / n) log(p / p_0) with p the coin's probability of a one.
 def _slope(reference, direction, log_size, velocity):
-    coin = coins.coin(reference["logits"], direction["logits"] * capped_exp(log_size))
+    size = capped_exp(log_size)
+    coin = coins.coin(reference["logits"], direction["logits"] * size)
     tiny = jnp.abs(coin.displacement) < jnp.finfo(coin.displacement.dtype).eps
     near = jnp.exp(coin.log_q0) * direction["logits"]
     terms = [
         (
-            jnp.where(tiny, 2.0 * log_size, log_size),
-            jnp.where(tiny, near, -coin.t_1) * velocity["logits"],
+            jnp.where(tiny, 2.0 * log_size, 0.0),
+            jnp.where(tiny, near, -coin.t_1 * size) * velocity["logits"],
         )
     ]
     return _times(terms, reference, _moved(reference, direction, log_size))

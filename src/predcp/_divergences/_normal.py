@@ -20,12 +20,13 @@ from predcp._divergences._divergence import (
 )
 from predcp._numerics.panels import largest_change, nodes
 from predcp._numerics.special import (
-    Terms,
     capped_exp,
     exponential_excess,
     exponential_excess_slope,
     fair_coin_divergence,
+    half,
     log_cosh,
+    log_fermi,
     log_mean_exp_zero,
     log_softplus,
 )
@@ -45,16 +46,12 @@ def _half_normal_coordinates(half: dist.HalfNormal) -> Coordinates:
     return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
-def _half(terms: list[Terms]) -> list[Terms]:
-    return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
-
-
 # KL = (d / sigma_0)^2 / 2 + (e^(2 r) - 1 - 2 r) / 2, with d the shift and r the log-scale change.
 def _kl_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
     return [
         (2.0 * log_size, 0.5 * shift**2),
-        *_half(exponential_excess(2.0 * direction["log_scale"], log_size)),
+        *half(exponential_excess(2.0 * direction["log_scale"], log_size)),
     ]
 
 
@@ -63,7 +60,7 @@ def _kl_slope(reference, direction, log_size, velocity):
     widening, speed = 2.0 * direction["log_scale"], 2.0 * velocity["log_scale"]
     return [
         (2.0 * log_size, direction["loc"] * velocity["loc"] * precision),
-        *_half(exponential_excess_slope(widening, log_size, speed)),
+        *half(exponential_excess_slope(widening, log_size, speed)),
     ]
 
 
@@ -73,7 +70,7 @@ def _reverse_value(reference, direction, log_size):
     narrowing = -2.0 * direction["log_scale"]
     return [
         (2.0 * log_size + narrowing * capped_exp(log_size), 0.5 * shift**2),
-        *_half(exponential_excess(narrowing, log_size)),
+        *half(exponential_excess(narrowing, log_size)),
     ]
 
 
@@ -87,7 +84,7 @@ def _reverse_slope(reference, direction, log_size, velocity):
             2.0 * log_size + narrowing * size,
             shift * shift_velocity + 0.5 * shift**2 * speed * size,
         ),
-        *_half(exponential_excess_slope(narrowing, log_size, speed)),
+        *half(exponential_excess_slope(narrowing, log_size, speed)),
     ]
 
 
@@ -132,7 +129,8 @@ def _hellinger_slope(reference, direction, log_size, velocity):
 
 
 # Edges of the panels of a standard normal density, which is below 1e-40 beyond the last.
-_EDGES = np.array([-13.5, -10.5, -8.5, -7.0, -5.5, -4.2, -3.1, -2.1, -1.0, 0.0])
+# They are dense where densities of very different scales cross.
+_EDGES = -np.array([13.5, 11.5, 10.2, 9.2, 8.4, 7.6, 6.8, 6.0, 5.2, 4.2, 3.1, 2.1, 1.0, 0.0])
 _EDGES = np.concatenate([_EDGES, -_EDGES[-2::-1]])
 
 
@@ -145,7 +143,7 @@ class _Pair(NamedTuple):
     z: Array
     y: Array
     change: Array
-    beyond: Array  # how far the log scale is beyond the largest that nodes can resolve
+    log_tail: Array  # log of what the overlap falls by beyond the largest change that nodes resolve
 
 
 def _pair(reference, direction, log_size) -> _Pair:
@@ -164,7 +162,11 @@ def _pair(reference, direction, log_size) -> _Pair:
     gap = grid.y * jnp.expm1(-held) - shift * jnp.exp(-held)
     near = (jnp.abs(shift) < 1.0) & (jnp.abs(held) < 1.0)
     t = held + 0.5 * jnp.where(near, gap, grid.z - grid.y) * (grid.z + grid.y)
-    return _Pair(log_p, log_q, t, grid.z, grid.y, held, jnp.abs(change)[..., None] - jnp.abs(held))
+    beyond = jnp.abs(change)[..., None] - jnp.abs(held)
+    # A narrow model sees the reference's density where it is itself.
+    ratio = jnp.abs(held) + jnp.where(held < 0.0, 0.5 * jnp.minimum(jnp.abs(shift), 1e6) ** 2, 0.0)
+    log_tail = log_fermi(ratio + beyond) - log_fermi(ratio) - beyond
+    return _Pair(log_p, log_q, t, grid.z, grid.y, held, log_tail)
 
 
 def _last_axis(array):
@@ -201,8 +203,7 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     largest = jnp.maximum(jnp.abs(shift), jnp.abs(_last_axis(direction["log_scale"]))) * size
     apart = largest > 2.0
     t = jnp.where(apart, 0.0, pair.t)
-    # Beyond what nodes resolve the overlap goes on falling as the ratio of the scales.
-    far = pair.log_p + log_softplus(jnp.where(apart, pair.t, 0.0)) - pair.beyond
+    far = pair.log_p + log_softplus(jnp.where(apart, pair.t, 0.0)) + pair.log_tail
     log_size = _last_axis(log_size)
     slow = largest < jnp.finfo(score.dtype).eps
     first = (1.0 - pair.y**2) * _last_axis(direction["log_scale"]) - pair.y * shift
@@ -221,5 +222,5 @@ kl.add(dist.Normal, KL)
 reverse_kl.add(dist.Normal, Rule(_reverse_value, _reverse_slope, bounded=False))
 squared_hellinger.add(dist.Normal, Rule(_hellinger_value, _hellinger_slope, bounded=True))
 jensen_shannon.add(
-    dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True, nodes=300)
+    dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True, nodes=430)
 )

@@ -29,13 +29,11 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "WishartCholesky",
         "ZeroSumNormal",
     ),
-    _MIXED: (
-        "HurdleLogits",
-        "HurdleProbs",
-        "MixtureGeneral",
-        "MixtureSameFamily",
-        "ZeroInflatedLogits",
-        "ZeroInflatedProbs",
+    _MIXED: ("MixtureGeneral", "MixtureSameFamily"),
+    "which points are censored is part of the data; give the distribution without censoring": (
+        "IntervalCensoredDistribution",
+        "LeftCensoredDistribution",
+        "RightCensoredDistribution",
     ),
     "it carries no observation: its log density is a number": ("Unit",),
     "its log density is relaxed, not that of the observation": ("RelaxedBernoulliLogits",),

@@ -1,7 +1,7 @@
 """The predictive complexity of any model whose observations have a known divergence."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -100,11 +100,14 @@ class PredictiveComplexity(ScalarComplexity):
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
-        self.check()
+        checked = self.check()
         found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
-        self.bounded = all(rule.bounded for rule in rules) if bounded is None else bounded
+        if bounded is None:
+            moving = checked or [None] * len(rules)
+            bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
+        self.bounded = bounded
         self.power = self._find_power(homogeneous)
         self.fixed_reference = self._find_fixed_reference()
         self.unit = self._find_unit(unit)
@@ -125,8 +128,11 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def check(self) -> None:
-        """Refuse, with its reason, what could not give a prior."""
+    def check(self) -> Sequence[set[str] | None] | None:
+        """Refuse, with its reason, what could not give a prior.
+
+        Returns the coordinates that move, a set for each factor, None where they are traced.
+        """
         leaves = jax.tree.leaves(self.noise)
         if not leaves:
             raise ValueError("noise must hold at least one array with a leading axis of draws")
@@ -149,15 +155,16 @@ class PredictiveComplexity(ScalarComplexity):
                 f"reference has {wanted}, parameters gives {got}"
             )
         self._check_origin()
-        self._check_moves()
+        return self._check_moves()
 
-    def _check_moves(self) -> None:
+    def _check_moves(self) -> Sequence[set[str] | None]:
         """Some prediction must depend on the scale, or D is constant."""
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         inputs = jax.tree.leaves((self._arrays(), self.x))
+        unknown = [None] * len(found)
         if not all(concrete(leaf) for leaf in inputs):
-            return
-        found = abstract_members(self.likelihood, self._first_origin(), self.x)
-        gaps: list[np.ndarray | None] = []
+            return unknown
+        moving: list[set[str]] = [set() for _ in found]
         # Two scales: at one alone a model may pass through its reference.
         for scale in (1.0, 2.7):
             tau = jnp.asarray(scale, self._dtype)
@@ -165,16 +172,18 @@ class PredictiveComplexity(ScalarComplexity):
                 self.noise
             )
             shifts = jax.tree.map(lambda here, start: here - start, moved, self._reference())
-            for member, shift in zip(found, shifts):
+            for member, shift, names in zip(found, shifts, moving):
                 self.divergence.check_fixed(member.family, shift)
-            gaps += [known(gap) for gap in jax.tree.leaves(shifts)]
-        if any(gap is None for gap in gaps):
-            return
-        if not any(np.any(gap != 0.0) for gap in gaps if gap is not None):
+                gaps = {name: known(gap) for name, gap in shift.items()}
+                if any(gap is None for gap in gaps.values()):
+                    return unknown
+                names.update(name for name, gap in gaps.items() if np.any(gap != 0.0))
+        if not any(moving):
             raise ValueError(
                 "the predictions equal the reference's at tau = 1 and 2.7 for every draw: D is "
                 "constant in tau (is x all zero, or a layer dead?)"
             )
+        return moving
 
     def _check_origin(self) -> None:
         """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
@@ -203,7 +212,11 @@ class PredictiveComplexity(ScalarComplexity):
         return jax.tree.leaves(self.noise)[0].shape[0]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
-        return coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+        found = coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+        # NumPyro makes arrays of Python numbers, in double precision where that is on.
+        leaves = [leaf for leaf in jax.tree.leaves((theta, self.x)) if _floating(leaf)]
+        kind = jnp.result_type(*leaves) if leaves else self._dtype
+        return jax.tree.map(lambda array: array.astype(kind), found)
 
     def _find_unit(self, unit: Unit | None) -> Unit | None:
         """What tau is to the parameters: they move as its root, or as itself."""
@@ -308,6 +321,9 @@ class PredictiveComplexity(ScalarComplexity):
         else:
             moved = self._moved_by_power(*self.power)
             half_width /= max(1.0, float(self.power[0]))
+        if any(self.divergence.rule(member.family).coarse is not None for member in found):
+            # Nodes of a quadrature cannot be told from their centre much farther out.
+            half_width = min(half_width, -0.4 * math.log(float(jnp.finfo(self._dtype).eps)))
 
         def evaluate(log_tau):
             directions, log_size, speeds = moved(log_tau)
@@ -317,7 +333,7 @@ class PredictiveComplexity(ScalarComplexity):
                 self.divergence, found, *moves, keep, self.per, self.weights
             )
 
-        return extrapolated(evaluate, half_width)
+        return extrapolated(evaluate, half_width, self.bounded)
 
     def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
         """Directions found once; only their size depends on the scale."""
@@ -352,6 +368,14 @@ class PredictiveComplexity(ScalarComplexity):
         like = jax.tree.map(lambda leaf: leaf[0], self.noise)
         noise = jax.tree.map(lambda leaf: leaf[0], normal_noise(key_noise, 1, like))
         return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
+
+    def quadrature_error(self, log_tau: Float[Array, ""]) -> Float[Array, ""]:
+        """Relative change of D when quadratures take half their nodes; NaN where there is none."""
+        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
+        if all(self.divergence.rule(member.family).coarse is None for member in found):
+            return jnp.asarray(jnp.nan)
+        coarse = self.trusted(**{**vars(self), "divergence": self.divergence.coarsened()})
+        return jnp.abs(jnp.expm1(coarse.bind()(log_tau)[0] - self.bind()(log_tau)[0]))
 
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
@@ -408,6 +432,10 @@ def _as_noise(leaf: Any) -> Array:
     """Floating-point numbers; the data of random keys stay whole numbers."""
     array = jnp.asarray(leaf)
     return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
+
+
+def _floating(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
 def _numeric(leaf: Any) -> bool:

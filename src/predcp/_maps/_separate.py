@@ -48,7 +48,7 @@ class SeparateComplexity(VectorComplexity):
             self.together = together
         self.bounded = any(single.bounded for single in self.maps)
         self.cost = sum(single.cost for single in self.maps)
-        units = {single.unit for single in self.maps}
+        units: set[Unit | None] = {single.unit for single in self.maps}
         self.unit = units.pop() if len(units) == 1 else None
 
     @property

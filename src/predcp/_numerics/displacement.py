@@ -67,7 +67,9 @@ def displacement(
         integral = jnp.tensordot(jnp.asarray(0.5 * _WEIGHTS, slopes.dtype), slopes, axes=1)
         difference = here - start
         bend = jnp.abs(slopes[0] - 2.0 * slopes[1] + slopes[2])
-        smooth = bend <= _MOST_BEND * jnp.max(jnp.abs(slopes), axis=0)
+        # A coordinate that rounding alone moves has slopes of that size, and no shape to speak of.
+        rounding = 64.0 * jnp.finfo(slopes.dtype).eps * jnp.max(jnp.abs(slopes))
+        smooth = bend <= jnp.maximum(_MOST_BEND * jnp.max(jnp.abs(slopes), axis=0), rounding)
         # A kink or a saturation between the nodes shows in the difference, unless it is noise.
         size = jnp.maximum(1.0, jnp.maximum(jnp.abs(here), jnp.abs(start)))
         noise = 64.0 * jnp.finfo(slopes.dtype).eps * size

@@ -26,7 +26,20 @@ def gaussian_divergence(change: Float[Array, "n n"], size: Float[Array, ""]) -> 
 
 @gaussian_divergence.defjvp
 def _gaussian_divergence_jvp(primals, tangents):
-    # By a solve: eigenvalues that coincide have no derivative of their own.
     change, size = primals
-    inverse = jnp.linalg.solve(jnp.eye(change.shape[0], dtype=change.dtype) + size * change, change)
-    return gaussian_divergence(change, size), 0.5 * jnp.sum(inverse * tangents[0])
+    slope = change @ _resolvent(change, size)
+    return gaussian_divergence(change, size), 0.5 * jnp.sum(slope * tangents[0])
+
+
+@jax.custom_jvp
+def _resolvent(change: Float[Array, "n n"], size: Float[Array, ""]) -> Float[Array, "n n"]:
+    """`(I + size * change)^-1`. A solve takes several times as long on a CPU."""
+    values, vectors = jnp.linalg.eigh(change)
+    return (vectors / (1.0 + size * values)) @ vectors.T
+
+
+@_resolvent.defjvp
+def _resolvent_jvp(primals, tangents):
+    # Without derivatives of eigenvectors: those of equal eigenvalues have none.
+    inverse = _resolvent(*primals)
+    return inverse, -primals[1] * inverse @ tangents[0] @ inverse

@@ -120,7 +120,7 @@ def _apply(name: str, parameters: dict[str, Any], forms: list[Form], operands: l
     return None
 
 
-def _scan(parameters: dict[str, Any], forms: list[Form]) -> list[Form | None]:
+def _scan(parameters: dict[str, Any], forms: Sequence[Form | None]) -> list[Form | None]:
     carry: list[Form | None]
     fixed, carry, sequences = scan_operands(parameters, forms)
     while True:

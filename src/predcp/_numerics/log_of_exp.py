@@ -92,7 +92,10 @@ def _run(
 
     def read(atom: Any) -> Any:
         # A literal may be a Python number, whose type is that of its place in the program.
-        return np.asarray(atom.val, atom.aval.dtype) if isinstance(atom, Literal) else values[atom]
+        if not isinstance(atom, Literal):
+            return values[atom]
+        kind: Any = atom.aval
+        return np.asarray(atom.val, kind.dtype)
 
     def fact(atom: Any) -> _Known:
         return _NOTHING if isinstance(atom, Literal) else known[atom]

@@ -16,11 +16,14 @@ def floating_range(dtype: Any) -> float:
 
 
 def extrapolated(
-    value_and_elasticity: Callable[[Array], tuple[Array, Array]], half_width: Any
+    value_and_elasticity: Callable[[Array], tuple[Array, Array]],
+    half_width: Any,
+    bounded: bool = False,
 ) -> Evaluate:
     """A map given in floating point, continued beyond it by its power law at the edge.
 
-    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it.
+    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it; whether D
+    is bounded, and then constant above.
     """
 
     def everywhere(log_tau):
@@ -28,6 +31,9 @@ def extrapolated(
         log_kappa, log_elasticity = value_and_elasticity(inside)
         # `inside` is `log_tau` itself almost always; 0 * inf must not arise when it is.
         beyond = jnp.where(log_tau == inside, 0.0, jnp.exp(log_elasticity) * (log_tau - inside))
+        if bounded:
+            above = jnp.maximum(log_tau - half_width, 0.0)
+            return log_kappa + jnp.where(above > 0.0, 0.0, beyond), log_elasticity - above
         return log_kappa + beyond, log_elasticity
 
     return everywhere

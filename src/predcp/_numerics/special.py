@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 from jax.nn import log_sigmoid, softplus
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 # Terms of a sum kept apart: the term is exp(log_weight) * coefficient.
@@ -53,6 +54,11 @@ def relative_entropy_parts(t: Float[Array, "..."]) -> Float[Array, "..."]:
     size = jnp.abs(t)
     below = expm1_minus(-size)
     return jnp.where(t > 0.0, _scaled_from(size, below), below)
+
+
+def half(terms: list[Terms]) -> list[Terms]:
+    """Half of every term."""
+    return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
 
 
 def exponential_excess(
@@ -160,6 +166,36 @@ def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
         near * jnp.tanh(near) - log_cosh(near),
         math.log(2.0) - jnp.log1p(decay) - far * decay / (1.0 + decay),
     )
+
+
+def log_gamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log Gamma(a + 1)` at `a = exp(log_a)`; continued by its tangent where it leaves floating point."""
+    most = 0.4 * math.log(float(jnp.finfo(log_a.dtype).max))
+    held = jnp.minimum(log_a, most)
+    return gammaln(1.0 + jnp.exp(held)) + math.exp(most) * most * (log_a - held)
+
+
+def log_fermi(log_ratio: Array) -> Array:
+    """Log of `int_0^inf sqrt(u) / (1 + e^(u - R)) du` up to a constant, by Sommerfeld's expansion.
+
+    The slope of JS in the log ratio R of the scales is that integral times e^-R; R is at least 17 here.
+    """
+    inverse = 1.0 / jnp.maximum(log_ratio, 10.0)
+    square = inverse**2
+    series = square * (1.2337005501361697 + square * (1.0654340652 + square * 9.7015185))
+    return jnp.log1p(series) - 1.5 * jnp.log(inverse)
+
+
+# A count with a log mean above 10 has no zeros: their probability need not be followed on.
+LARGEST_LOG_COUNT = 10.0
+
+
+def log_share(log_total: Array) -> Array:
+    """`log((1 - e^-A) / A)`"""
+    small = log_total < -12.0
+    total = jnp.exp(jnp.clip(jnp.where(small, 0.0, log_total), None, LARGEST_LOG_COUNT))
+    exact = jnp.log(-jnp.expm1(-total)) - jnp.where(small, 0.0, log_total)
+    return jnp.where(small, -0.5 * jnp.exp(jnp.where(small, log_total, 0.0)), exact)
 
 
 # Coefficients of 1 / b^(2 k - 1) in log Gamma(b) less Stirling's formula: B_2k / (2k (2k - 1)).

@@ -7,7 +7,7 @@ from predcp._support.extras import needs
 from predcp.bridges.pymc import named_dist
 
 with needs("bambi"):
-    import bambi as bmb
+    import bambi as bmb  # pyright: ignore[reportMissingImports]
 
 
 def prior(complexity_prior: ComplexityPrior) -> Any:

@@ -22,9 +22,11 @@ from predcp._prior import ComplexityPrior
 from predcp._support.extras import needs
 
 with needs("pymc"):
-    import pymc as pm
-    import pytensor.tensor as pt
-    from pymc.distributions.transforms import log as log_transform
+    import pymc as pm  # pyright: ignore[reportMissingImports]
+    import pytensor.tensor as pt  # pyright: ignore[reportMissingImports]
+    from pymc.distributions.transforms import (  # pyright: ignore[reportMissingImports]
+        log as log_transform,
+    )
 
 
 def scale(name: str, prior: ComplexityPrior, **options: Any) -> Any:

@@ -219,7 +219,9 @@ def _draw_prior(
     arrays, shape = structure.arguments
     families: dict[str, str] = {}
     # Quantiles of Sobol points are more even than random draws, and compile faster.
-    shapes = {name: structure.sites[name].noise for name in structure.latent}
+    shapes: dict[str, tuple[int, ...] | None] = {
+        name: structure.sites[name].noise for name in structure.latent
+    }
     dtypes = {name: structure.sites[name].dtype for name in structure.latent}
     shapes = {name: noise for name, noise in shapes.items() if noise is not None}
 

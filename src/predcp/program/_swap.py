@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -282,7 +282,7 @@ class Swap:
         prior: ComplexityPrior,
     ) -> ComplexityPrior:
         """The prior, through a table where its map is the same in every draw."""
-        require_increasing(prior.complexity)
+        require_increasing(cast(Any, prior.complexity))
         # Constants are traced where a program is compiled, to be run many times.
         often = is_traced(jnp.zeros(()))
         if not often or not all(concrete(leaf) for leaf in jax.tree.leaves(prior)):
