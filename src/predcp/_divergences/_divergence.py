@@ -17,11 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-from numpyro.distributions.distribution import (
-    ExpandedDistribution,
-    Independent,
-    MaskedDistribution,
-)
+from numpyro.distributions.distribution import ExpandedDistribution, Independent, MaskedDistribution
 
 from predcp._divergences._refusals import reason
 from predcp._numerics.log_of_exp import without_overflow

@@ -124,9 +124,5 @@ for _family, _fixed in (
     (dist.Kumaraswamy, ("concentration1",)),
     (dist.Levy, ("loc",)),
 ):
-    for _divergence, _rule in (
-        (kl, _KL),
-        (reverse_kl, _REVERSE),
-        (squared_hellinger, HELLINGER),
-    ):
+    for _divergence, _rule in ((kl, _KL), (reverse_kl, _REVERSE), (squared_hellinger, HELLINGER)):
         _divergence.add(_family, _rule._replace(fixed=(*_rule.fixed, *_fixed)))

@@ -22,12 +22,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._numerics.special import (
-    capped_exp,
-    exponential_excess,
-    exponential_excess_slope,
-    half,
-)
+from predcp._numerics.special import capped_exp, exponential_excess, exponential_excess_slope, half
 
 
 @register_family(dist.MultivariateNormal, dist.MultivariateNormal, class_axes=1)

@@ -80,10 +80,7 @@ def _reverse_slope(reference, direction, log_size, velocity):
     narrowing, speed = -2.0 * direction["log_scale"], -2.0 * velocity["log_scale"]
     size = capped_exp(log_size)
     return [
-        (
-            2.0 * log_size + narrowing * size,
-            shift * shift_velocity + 0.5 * shift**2 * speed * size,
-        ),
+        (2.0 * log_size + narrowing * size, shift * shift_velocity + 0.5 * shift**2 * speed * size),
         *half(exponential_excess_slope(narrowing, log_size, speed)),
     ]
 
@@ -209,10 +206,7 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     first = (1.0 - pair.y**2) * _last_axis(direction["log_scale"]) - pair.y * shift
     return [
         (log_size + far, jnp.where(apart, -0.5 * score, 0.0)),
-        (
-            log_size + pair.log_p,
-            jnp.where(apart | slow, 0.0, -0.5 * score * log_mean_exp_zero(t)),
-        ),
+        (log_size + pair.log_p, jnp.where(apart | slow, 0.0, -0.5 * score * log_mean_exp_zero(t))),
         (2.0 * log_size + pair.log_q, jnp.where(slow, -0.25 * score * first, 0.0)),
     ]
 
