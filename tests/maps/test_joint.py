@@ -100,7 +100,9 @@ def test_diagnosis_of_bounded_and_unbounded_families():
     accepted = predcp.diagnose(predcp.ComplexityPrior(predcp.LogCauchy(), joint()))
     assert accepted.verdict == "accept"
     warned = predcp.diagnose(predcp.ComplexityPrior(predcp.Exponential(mean=0.3), joint(coin)))
-    assert warned.verdict == "refuse" and "without bound" in warned.reasons[-1]
+    assert warned.verdict == "warn" and "without bound" in warned.reasons[-1]
+    counts = predcp.diagnose(predcp.ComplexityPrior(predcp.LogCauchy(), joint(poisson)))
+    assert counts.verdict == "accept"
 
 
 def test_bad_input_is_refused_by_name():

@@ -75,6 +75,9 @@ class JointComplexity(PredictiveComplexity):
             self.noise = jax.vmap(restore)(jnp.eye(flat.size, dtype=flat.dtype))
         self.power = self._find_moment_power()
         self.cost = self._count * (start["mean"].size + self._count)
+        self.highest = jnp.asarray(floating_range(self._dtype), self._dtype)
+        if self.power is None:
+            self.highest = self._find_highest()
 
     def _moments(self, theta: PyTree) -> dict[str, Array]:
         """Means and variances of all observations, as vectors."""
@@ -126,6 +129,19 @@ class JointComplexity(PredictiveComplexity):
             return None
         return found
 
+    def _find_highest(self) -> Array:
+        """The largest log scale up to which moments and D are floating-point numbers."""
+        if not all(map(concrete, jax.tree.leaves((self.noise, self.x, self.reference)))):
+            return self.highest
+        low, high = -float(self.highest), float(self.highest)
+        evaluate = jax.jit(jax.vmap(self._bind_by_passes(self._moments(self.reference))))
+        for _ in range(3):
+            grid = np.linspace(low, high, 33)
+            finite = np.all(np.isfinite(np.stack(evaluate(jnp.asarray(grid, self._dtype)))), axis=0)
+            lost = int(np.argmin(finite)) if not finite.all() else 32
+            low, high = grid[max(lost - 1, 0)], grid[lost]
+        return jnp.asarray(low if not finite.all() else high, self._dtype)
+
     def _factor(self, means: Float[Array, "draws points"]) -> tuple[Array, Array]:
         """Mean displacement, and F with a row per draw (or per direction of a linear model)."""
         if self.linear:
@@ -137,7 +153,15 @@ class JointComplexity(PredictiveComplexity):
         start = self._moments(self.reference)
         half_width = floating_range(self._dtype)
         if self.power is None:
-            return extrapolated(self._bind_by_passes(start), half_width)
+            inner = extrapolated(self._bind_by_passes(start), half_width)
+
+            def below(log_tau):
+                # Rates that leave floating point, or variances that vanish: by the power law there.
+                inside = jnp.minimum(log_tau, self.highest)
+                log_kappa, log_elasticity = inner(inside)
+                return log_kappa + jnp.exp(log_elasticity) * (log_tau - inside), log_elasticity
+
+            return below
         power = float(self.power[0])
 
         def unit(xi: PyTree) -> Array:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.nn import softplus
 from jaxtyping import Array, Float
 
 from predcp._maps._complexity import ScalarComplexity, Unit
@@ -23,12 +24,35 @@ class _Limit(ScalarComplexity):
     def _log_divergence(self, log_tau: Array) -> Array:
         raise NotImplementedError
 
+    # Maps that grow as the log of tau are no power law beyond floating point: they are asked there.
+    logarithmic = False
+
     def bind(self):
+        reach = floating_range(jnp.result_type(float))
+
         def evaluate(log_tau):
             value, slope = jax.jvp(self._log_divergence, (log_tau,), (jnp.ones_like(log_tau),))
             return value, jnp.log(slope)
 
-        return extrapolated(evaluate, floating_range(jnp.result_type(float)))
+        def from_below(log_tau):
+            inside = jnp.maximum(log_tau, -reach)
+            value, log_elasticity = evaluate(inside)
+            return value + jnp.exp(log_elasticity) * (log_tau - inside), log_elasticity
+
+        return from_below if self.logarithmic else extrapolated(evaluate, reach)
+
+    def _growth(self) -> Any:
+        """D over log tau far from the reference, of a map that grows as the log."""
+        return 0.5
+
+    def guess(self, log_kappa):
+        start = jnp.zeros_like(log_kappa)
+        if not self.logarithmic:
+            return start
+        most = 2.0 * floating_range(log_kappa.dtype)
+        return jnp.where(
+            log_kappa > 0.0, jnp.exp(jnp.clip(log_kappa, 0.0, most)) / self._growth(), start
+        )
 
 
 class NegativeBinomialLimit(_Limit):
@@ -44,6 +68,10 @@ class NegativeBinomialLimit(_Limit):
 
     def __init__(self, mean: Any = None):
         self.log_mean = None if mean is None else jnp.log(require_positive("mean", mean))
+        self.logarithmic = mean is not None
+
+    def _growth(self):
+        return jnp.exp(self.log_mean)
 
     def _log_divergence(self, log_tau):
         excess = log_digamma_excess(-log_tau)
@@ -98,21 +126,23 @@ class StudentTLimit(_Limit):
     scaled to variance 1; near the reference it is `3 / (4 dof^2)`.
     """
 
+    logarithmic = True
+
     def _log_divergence(self, log_tau):
         # With x = dof / 2 = 1 + 1 / (2 tau).
-        tau = jnp.exp(log_tau)
         near = log_tau < math.log(1.0 / 40.0)
-        small = jnp.where(near, tau, 1.0 / 40.0)
+        log_small = jnp.where(near, log_tau, math.log(1.0 / 40.0))
+        small = jnp.exp(log_small)
         inverse = 2.0 * small / (1.0 + 2.0 * small)
         coefficients = jnp.asarray(_student_t_series(20)[::-1], inverse.dtype)
-        log_inverse = jnp.where(near, log_tau, 0.0) + math.log(2.0) - jnp.log1p(2.0 * small)
+        log_inverse = log_small + math.log(2.0) - jnp.log1p(2.0 * small)
         series = 2.0 * log_inverse + jnp.log(jnp.polyval(coefficients, inverse))
-        large = jnp.where(near, 1.0, tau)
+        log_twice = jnp.where(near, 0.0, log_tau) + math.log(2.0)
         # log Gamma(a + 1) = a digamma(a + 1) - a - stirling_gap(a), at a = x - 1 and at x - 1/2.
-        log_a, log_b = -jnp.log(2.0 * large), jnp.log(0.5 + 0.5 / large)
+        log_a, log_b = -log_twice, softplus(math.log(2.0) - log_twice) - math.log(2.0)
         entropy = digamma_1p(log_b) - 1.5 * digamma_1p(log_a) + 0.5
         entropy += stirling_gap(log_b) - stirling_gap(log_a)
-        entropy += 0.5 * jnp.log(2.0 * math.pi * (1.0 + 0.5 / large)) - 0.5 * jnp.log1p(2.0 * large)
+        entropy += 0.5 * (math.log(2.0 * math.pi) + softplus(-log_twice) - softplus(log_twice))
         return jnp.where(near, series, jnp.log(0.5 * math.log(2.0 * math.pi) + 0.5 - entropy))
 
 
@@ -139,11 +169,12 @@ class GammaLimit(_Limit):
         if direction not in ("regular", "bursts"):
             raise ValueError(f'direction must be "regular" or "bursts", got {direction!r}')
         self.direction = direction
+        self.logarithmic = direction == "regular"
 
     def _log_divergence(self, log_tau):
         near = log_tau < math.log(0.5)
-        small = jnp.where(near, jnp.exp(log_tau), 0.5)
-        log_move = jnp.where(near, log_tau, 0.0)
+        log_move = jnp.where(near, log_tau, math.log(0.5))
+        small = jnp.exp(log_move)
         if self.direction == "bursts":
             small, log_move = -small / (1.0 + small), log_move - jnp.log1p(small)
         # d D / d a = (a - 1) (trigamma(a) - 1 / a), integrated along a straight line from 1.
@@ -154,9 +185,9 @@ class GammaLimit(_Limit):
         series = 2.0 * log_move + jnp.log(integral)
         far = jnp.where(near, 0.0, log_tau)
         if self.direction == "regular":
-            whole = stirling_gap(far) + jax.nn.softplus(far)
+            whole = stirling_gap(far) + softplus(far)
         else:
-            log_a = -jax.nn.softplus(far)
+            log_a = -softplus(far)
             # Gamma(a) = Gamma(1 + a) / a, and digamma(a) = digamma(1 + a) - 1 / a.
             whole = stirling_gap(log_a) - digamma_1p(log_a) + jnp.exp(-log_a) + 2.0 * log_a
         return jnp.where(near, series, jnp.log(whole))
