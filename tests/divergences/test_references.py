@@ -54,6 +54,8 @@ def own_registry(monkeypatch):
 
 @pytest.mark.parametrize("name,cases", grouped(), ids=[name for name, _ in grouped()])
 def test_divergences_match_fifty_digits(name, cases, own_registry):
+    if ("Hurdle" in name or "Inflated" in name) and not hasattr(dist, "HurdlePoisson"):
+        pytest.skip("this NumPyro has no hurdles")
     if name == "BetaBinomial":
         predcp.register_quadrature(dist.BetaBinomial, counts=30)
     make = MAKE.get(name) or getattr(dist, name)

@@ -6,7 +6,6 @@ t_0 = log q_0 / q. Every divergence below is a sum of non-negative terms in t_1 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -29,6 +28,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
+from predcp._numerics.coin import coin
 from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero, relative_entropy_parts
 
 
@@ -42,30 +42,6 @@ def _binomial_coordinates(binomial) -> Coordinates:
     logits = jnp.asarray(binomial.logits)
     count = jnp.broadcast_to(jnp.asarray(binomial.total_count, logits.dtype), logits.shape)
     return {"logits": logits, "total_count": count}
-
-
-class Coin(NamedTuple):
-    """Log probabilities of a coin and its reference, and the two log ratios between them."""
-
-    displacement: Array
-    log_p: Array
-    log_q: Array
-    log_p0: Array
-    log_q0: Array
-    t_1: Array
-    t_0: Array
-
-
-def coin(reference: Array, displacement: Array) -> Coin:
-    """Both coins; the ratios have relative accuracy for tiny and for huge displacements."""
-    log_p0, log_q0 = log_sigmoid(reference), log_sigmoid(-reference)
-    log_p = log_sigmoid(reference + displacement)
-    log_q = log_sigmoid(-reference - displacement)
-    small = jnp.abs(displacement) < 1.0
-    near = jnp.where(small, displacement, 0.0)
-    t_1 = jnp.where(small, jnp.log1p(jnp.exp(log_q0) * jnp.expm1(-near)), log_p0 - log_p)
-    t_0 = jnp.where(small, jnp.log1p(jnp.exp(log_p0) * jnp.expm1(near)), log_q0 - log_q)
-    return Coin(displacement, log_p, log_q, log_p0, log_q0, t_1, t_0)
 
 
 def kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:

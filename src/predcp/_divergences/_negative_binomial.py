@@ -19,6 +19,7 @@ from predcp._divergences._divergence import (
     register_family,
     reverse_kl,
 )
+from predcp._numerics.coin import coin
 from predcp._numerics.special import capped_exp
 
 
@@ -54,13 +55,13 @@ def _value(reference, direction, log_size):
 # d KL / d a = (mean / n) log(p / p_0) with p the coin's probability of a one.
 def _slope(reference, direction, log_size, velocity):
     size = capped_exp(log_size)
-    coin = coins.coin(reference["logits"], direction["logits"] * size)
-    tiny = jnp.abs(coin.displacement) < jnp.finfo(coin.displacement.dtype).eps
-    near = jnp.exp(coin.log_q0) * direction["logits"]
+    moved = coin(reference["logits"], direction["logits"] * size)
+    tiny = jnp.abs(moved.displacement) < jnp.finfo(moved.displacement.dtype).eps
+    near = jnp.exp(moved.log_q0) * direction["logits"]
     terms = [
         (
             jnp.where(tiny, 2.0 * log_size, 0.0),
-            jnp.where(tiny, near, -coin.t_1 * size) * velocity["logits"],
+            jnp.where(tiny, near, -moved.t_1 * size) * velocity["logits"],
         )
     ]
     return _times(terms, reference, _moved(reference, direction, log_size))
