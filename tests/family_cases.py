@@ -91,7 +91,7 @@ CASES = {
     dist.Weibull: {
         "scale": lambda eta: dist.Weibull(jnp.exp(eta), like(eta, 1.7)),
         "scale-softplus": lambda eta: dist.Weibull(softplus(eta), like(eta, 0.6)),
-        "concentration": lambda eta: dist.Weibull(like(eta, 1.2), jnp.exp(eta)),
+        "concentration": lambda eta: dist.Weibull(like(eta, 1.2), 0.5 + softplus(eta)),
     },
     dist.Gumbel: {"loc": lambda eta: dist.Gumbel(eta, like(eta, 0.8))},
     dist.Pareto: {"alpha": lambda eta: dist.Pareto(like(eta, 1.5), jnp.exp(eta))},
@@ -113,7 +113,8 @@ CASES = {
             classes(eta), root(eta)[:, :1], jnp.asarray([0.5, 1.0, 2.0], eta.dtype)
         ),
         "covariance": lambda eta: dist.MultivariateNormal(
-            jnp.zeros(3, eta.dtype), scale_tril=root(eta) + eta[:, None, None] ** 2 * root(eta)
+            classes(eta),
+            scale_tril=root(eta) + eta[:, None, None] * jnp.eye(3, k=-1, dtype=eta.dtype),
         ),
     },
     hurdle(dist.Poisson): {

@@ -224,3 +224,14 @@ def test_multivariate_normals_with_one_covariance():
     np.testing.assert_allclose(
         predcp.squared_hellinger(p, q), -np.expm1(-kl_divergence(p, q) / 4.0), rtol=1e-13
     )
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.3, 3.0])
+def test_multivariate_normals_whose_covariance_moves(size):
+    root = jnp.asarray([[1.0, 0.0, 0.0], [0.5, 0.7, 0.0], [-0.3, 0.2, 1.5]])
+    move = jnp.asarray([[0.4, 0.0, 0.0], [0.3, 0.9, 0.0], [-0.7, 0.6, 0.5]])
+    p = dist.MultivariateNormal(size * jnp.asarray([1.0, 2.0, 0.0]), scale_tril=root + size * move)
+    q = dist.MultivariateNormal(jnp.zeros(3), scale_tril=root)
+    # NumPyro's formula cancels near equality, where KL is a quadratic form.
+    tolerance = 1e-13 if size > 0.1 else 1e-3
+    np.testing.assert_allclose(predcp.kl(p, q), kl_divergence(p, q), rtol=tolerance)

@@ -48,14 +48,19 @@ def test_every_registered_family_has_cases():
 
 
 def complexity(case, divergence, dtype):
-    return predcp.PredictiveComplexity(
-        lambda theta, x: case(x @ theta),
-        lambda tau, xi: tau * xi,
-        jnp.zeros(2, dtype),
-        jnp.asarray(DESIGN, dtype),
-        jnp.asarray(NOISE, dtype),
-        divergence=divergence,
-    )
+    try:
+        return predcp.PredictiveComplexity(
+            lambda theta, x: case(x @ theta),
+            lambda tau, xi: tau * xi,
+            jnp.zeros(2, dtype),
+            jnp.asarray(DESIGN, dtype),
+            jnp.asarray(NOISE, dtype),
+            divergence=divergence,
+        )
+    except ValueError as error:
+        if "needs the same" not in str(error):
+            raise
+        pytest.skip(f"refused: {error}")
 
 
 @pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
@@ -91,7 +96,7 @@ def test_values_slopes_and_mass(case, divergence, dtype):
     rise = np.diff(np.asarray(log_kappa[:33], float))
     assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
     # The elasticity is the derivative of the value.
-    step = jnp.asarray(0.1 if single else 1e-4, dtype)
+    step = jnp.asarray(0.02 if single else 1e-4, dtype)
     at = jnp.concatenate([log_tau[:33] + step, log_tau[:33] - step])
     above, below = np.split(np.asarray(built.log_value_and_elasticity(at)[0], float), 2)
     np.testing.assert_allclose(

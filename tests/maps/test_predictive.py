@@ -163,7 +163,7 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
         (
-            {"likelihood": lambda theta, x: dist.VonMises(x @ theta, 1.0)},
+            {"likelihood": lambda theta, x: dist.Dagum(1.0, 1.0, jnp.exp(x @ theta))},
             "no divergence is known for",
         ),
         ({"per": "patient"}, "per must be 'trial', 'row' or an array"),

@@ -148,7 +148,7 @@ def test_site_that_is_not_positive(family):
 def test_observed_family_without_a_divergence():
     def model(y):
         tau = numpyro.sample("tau", dist.HalfNormal(1))
-        numpyro.sample("y", dist.VonMises(effects(tau), 1.0), obs=y)
+        numpyro.sample("y", dist.Dagum(1.0, 1.0, jnp.exp(effects(tau))), obs=y)
 
     refused(model, "tau", Y, match=r"'y'.*Dagum.*register_divergence")
 

@@ -11,7 +11,7 @@ displacement stays a log.
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -144,7 +144,8 @@ def closed_form(
         ]
         if gate is None:
             return [(2.0 * log_size, jnp.where(is_near, close, 0.0)), *away]
-        log_open, opening = jax.jvp(lambda d: gate.log_open(reference, d), (outer,), (velocity,))
+        open_at = partial(gate.log_open, reference)
+        log_open, opening = jax.jvp(open_at, (outer,), (velocity,))
         whole = bent(reference, direction, inner, direction, _WEIGHTS * (1.0 - _NODES))
         return [
             (2.0 * log_size + log_open, jnp.where(is_near, close, 0.0)),

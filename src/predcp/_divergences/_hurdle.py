@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.nn import log_sigmoid
 from jaxtyping import Array
+from numpyro.distributions.discrete import ZeroInflatedProbs
 
 from predcp._divergences import _bernoulli as coins
 from predcp._divergences import _gamma
@@ -48,7 +49,7 @@ def _read_hurdle(gated: Any) -> Member:
     return _gated_member(rest, gated, _logits_of_rest(gated))
 
 
-@register_reader(dist.discrete.ZeroInflatedProbs)
+@register_reader(ZeroInflatedProbs)
 def _read_zero_inflated(inflated: Any) -> Member:
     (rest,) = members(inflated.base_dist)
     if rest.family not in _COUNTS:

@@ -17,13 +17,17 @@ from predcp._divergences._closed_form import hellinger_from
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
-    differentiated,
     kl,
     register_family,
     reverse_kl,
     squared_hellinger,
 )
-from predcp._numerics.special import expm1_minus
+from predcp._numerics.special import (
+    capped_exp,
+    exponential_excess,
+    exponential_excess_slope,
+    half,
+)
 
 
 @register_family(dist.MultivariateNormal, dist.MultivariateNormal, class_axes=1)
@@ -46,8 +50,8 @@ def _rooted(loc: Array, root: Array) -> Coordinates:
     }
 
 
-def _solved(reference: Coordinates, displacement: Coordinates) -> tuple[Array, Array]:
-    """z, and M below its diagonal, of a displacement."""
+def _solved(reference: Coordinates, move: Coordinates, log_diagonal: Array) -> tuple[Array, Array]:
+    """z, and M below its diagonal, from a location, a root below its diagonal and a log diagonal."""
     diagonal, size = jnp.exp(reference["log_diagonal"]), reference["loc"].shape[-1]
     corner = jnp.tril_indices(size, -1)
 
@@ -57,9 +61,11 @@ def _solved(reference: Coordinates, displacement: Coordinates) -> tuple[Array, A
             size, dtype=made.dtype
         )
 
-    root = matrix(reference["below"], diagonal)
-    step = matrix(displacement["below"], diagonal * jnp.expm1(displacement["log_diagonal"]))
-    right = jnp.concatenate([displacement["loc"][..., None], step], -1)
+    root, step = (
+        matrix(reference["below"], diagonal),
+        matrix(move["below"], diagonal * log_diagonal),
+    )
+    right = jnp.concatenate([move["loc"][..., None], step], -1)
     batch = jnp.broadcast_shapes(root.shape[:-2], right.shape[:-2])
     found = solve_triangular(
         jnp.broadcast_to(root, (*batch, size, size)),
@@ -69,26 +75,52 @@ def _solved(reference: Coordinates, displacement: Coordinates) -> tuple[Array, A
     return found[..., 0], found[..., 1:][..., *corner]
 
 
-def _kl(reference: Coordinates, displacement: Coordinates) -> Array:
-    shift, below = _solved(reference, displacement)
-    wider = expm1_minus(2.0 * displacement["log_diagonal"])
-    return 0.5 * (jnp.sum(shift**2 + wider, -1) + jnp.sum(below**2, -1))
+def _moved(reference: Coordinates, direction: Coordinates, log_size: Array) -> tuple[Array, Array]:
+    """z and M in units of the size of the displacement."""
+    change = direction["log_diagonal"] * capped_exp(log_size)
+    ratio = jnp.where(change == 0.0, 1.0, jnp.expm1(change) / jnp.where(change == 0.0, 1.0, change))
+    return _solved(reference, direction, ratio * direction["log_diagonal"])
+
+
+def _kl_value(reference, direction, log_size):
+    log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
+    shift, below = _moved(reference, direction, log_size)
+    return [
+        (2.0 * log_size, 0.5 * shift**2),
+        (2.0 * log_size, 0.5 * below**2),
+        *half(exponential_excess(2.0 * direction["log_diagonal"], log_size)),
+    ]
+
+
+def _kl_slope(reference, direction, log_size, velocity):
+    log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
+    shift, below = _moved(reference, direction, log_size)
+    growth = jnp.exp(direction["log_diagonal"] * capped_exp(log_size))
+    shift_speed, below_speed = _solved(reference, velocity, growth * velocity["log_diagonal"])
+    widening, speed = 2.0 * direction["log_diagonal"], 2.0 * velocity["log_diagonal"]
+    return [
+        (2.0 * log_size, shift * shift_speed),
+        (2.0 * log_size, below * below_speed),
+        *half(exponential_excess_slope(widening, log_size, speed)),
+    ]
 
 
 def _shared_root(curvature: float) -> Rule:
     """The rule of `curvature |z|^2 / 2`."""
 
     def value(reference, direction, log_size):
-        shift = _solved(reference, direction)[0]
+        shift = _solved(reference, direction, direction["log_diagonal"])[0]
         return [(2.0 * log_size, 0.5 * curvature * jnp.sum(shift**2, -1))]
 
     def slope(reference, direction, log_size, velocity):
-        shift, speed = _solved(reference, direction)[0], _solved(reference, velocity)[0]
+        shift, speed = (
+            _solved(reference, move, move["log_diagonal"])[0] for move in (direction, velocity)
+        )
         return [(2.0 * log_size, curvature * jnp.sum(shift * speed, -1))]
 
     return Rule(value, slope, bounded=False, fixed=("log_diagonal", "below"))
 
 
-kl.add(dist.MultivariateNormal, differentiated(_kl, bounded=False))
+kl.add(dist.MultivariateNormal, Rule(_kl_value, _kl_slope, bounded=False))
 reverse_kl.add(dist.MultivariateNormal, _shared_root(1.0))
 squared_hellinger.add(dist.MultivariateNormal, hellinger_from(_shared_root(0.25)))

@@ -20,11 +20,11 @@ from predcp._divergences._divergence import (
 )
 from predcp._numerics.panels import largest_change, nodes
 from predcp._numerics.special import (
-    Terms,
     capped_exp,
     exponential_excess,
     exponential_excess_slope,
     fair_coin_divergence,
+    half,
     log_cosh,
     log_fermi,
     log_mean_exp_zero,
@@ -46,16 +46,12 @@ def _half_normal_coordinates(half: dist.HalfNormal) -> Coordinates:
     return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
-def _half(terms: list[Terms]) -> list[Terms]:
-    return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
-
-
 # KL = (d / sigma_0)^2 / 2 + (e^(2 r) - 1 - 2 r) / 2, with d the shift and r the log-scale change.
 def _kl_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
     return [
         (2.0 * log_size, 0.5 * shift**2),
-        *_half(exponential_excess(2.0 * direction["log_scale"], log_size)),
+        *half(exponential_excess(2.0 * direction["log_scale"], log_size)),
     ]
 
 
@@ -64,7 +60,7 @@ def _kl_slope(reference, direction, log_size, velocity):
     widening, speed = 2.0 * direction["log_scale"], 2.0 * velocity["log_scale"]
     return [
         (2.0 * log_size, direction["loc"] * velocity["loc"] * precision),
-        *_half(exponential_excess_slope(widening, log_size, speed)),
+        *half(exponential_excess_slope(widening, log_size, speed)),
     ]
 
 
@@ -74,7 +70,7 @@ def _reverse_value(reference, direction, log_size):
     narrowing = -2.0 * direction["log_scale"]
     return [
         (2.0 * log_size + narrowing * capped_exp(log_size), 0.5 * shift**2),
-        *_half(exponential_excess(narrowing, log_size)),
+        *half(exponential_excess(narrowing, log_size)),
     ]
 
 
@@ -88,7 +84,7 @@ def _reverse_slope(reference, direction, log_size, velocity):
             2.0 * log_size + narrowing * size,
             shift * shift_velocity + 0.5 * shift**2 * speed * size,
         ),
-        *_half(exponential_excess_slope(narrowing, log_size, speed)),
+        *half(exponential_excess_slope(narrowing, log_size, speed)),
     ]
 
 

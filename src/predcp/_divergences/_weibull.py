@@ -11,7 +11,6 @@ which has a Hellinger distance.
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jax.scipy.special import gammaln
 
 from predcp._divergences._closed_form import closed_form, hellinger_from
 from predcp._divergences._divergence import (
@@ -22,7 +21,7 @@ from predcp._divergences._divergence import (
     reverse_kl,
     squared_hellinger,
 )
-from predcp._numerics.special import Terms, capped_exp, log_cosh
+from predcp._numerics.special import Terms, capped_exp, log_cosh, log_gamma_1p
 
 
 @register_family(dist.Weibull, dist.Weibull)
@@ -37,7 +36,7 @@ def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms
     rest = displacement["log_concentration"] - stretch - np.euler_gamma * (1.0 - ratio) - 1.0
     return [
         (jnp.zeros_like(rest), rest),
-        (stretch + gammaln(1.0 + ratio), jnp.ones_like(rest)),
+        (stretch + log_gamma_1p(-displacement["log_concentration"]), jnp.ones_like(rest)),
     ]
 
 
@@ -49,7 +48,7 @@ def _reverse_formula(reference: Coordinates, displacement: Coordinates) -> list[
     rest = stretch - change - np.euler_gamma * (1.0 - ratio) - 1.0
     return [
         (jnp.zeros_like(rest), rest),
-        (gammaln(1.0 + ratio) - stretch, jnp.ones_like(rest)),
+        (log_gamma_1p(change) - stretch, jnp.ones_like(rest)),
     ]
 
 
@@ -62,9 +61,5 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
 _MOVING = ("log_scale", "log_concentration")
 kl.add(dist.Weibull, closed_form(_kl_formula, _MOVING, bounded=False))
 reverse_kl.add(dist.Weibull, closed_form(_reverse_formula, _MOVING, bounded=False))
-squared_hellinger.add(
-    dist.Weibull,
-    hellinger_from(
-        closed_form(_distance_formula, ("log_scale",), bounded=False, fixed=("log_concentration",))
-    ),
-)
+_DISTANCE = closed_form(_distance_formula, _MOVING[:1], bounded=False, fixed=_MOVING[1:])
+squared_hellinger.add(dist.Weibull, hellinger_from(_DISTANCE))

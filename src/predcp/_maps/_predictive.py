@@ -100,11 +100,12 @@ class PredictiveComplexity(ScalarComplexity):
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
-        moving = self.check()
+        checked = self.check()
         found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
         rules = [self.divergence.rule(member.family) for member in found]
         # What the program is like is found once; rebuilt from new arrays it stays the same program.
         if bounded is None:
+            moving = checked or [None] * len(rules)
             bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
         self.bounded = bounded
         self.power = self._find_power(homogeneous)
@@ -127,7 +128,7 @@ class PredictiveComplexity(ScalarComplexity):
         vars(made).update(fields)
         return made
 
-    def check(self) -> Sequence[set[str] | None]:
+    def check(self) -> Sequence[set[str] | None] | None:
         """Refuse, with its reason, what could not give a prior.
 
         Returns the coordinates that move, a set for each factor, None where they are traced.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 from jax.nn import log_sigmoid, softplus
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 # Terms of a sum kept apart: the term is exp(log_weight) * coefficient.
@@ -53,6 +54,11 @@ def relative_entropy_parts(t: Float[Array, "..."]) -> Float[Array, "..."]:
     size = jnp.abs(t)
     below = expm1_minus(-size)
     return jnp.where(t > 0.0, _scaled_from(size, below), below)
+
+
+def half(terms: list[Terms]) -> list[Terms]:
+    """Half of every term."""
+    return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
 
 
 def exponential_excess(
@@ -160,6 +166,13 @@ def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
         near * jnp.tanh(near) - log_cosh(near),
         math.log(2.0) - jnp.log1p(decay) - far * decay / (1.0 + decay),
     )
+
+
+def log_gamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log Gamma(a + 1)` at `a = exp(log_a)`; continued by its tangent where it leaves floating point."""
+    most = 0.4 * math.log(float(jnp.finfo(log_a.dtype).max))
+    held = jnp.minimum(log_a, most)
+    return gammaln(1.0 + jnp.exp(held)) + math.exp(most) * most * (log_a - held)
 
 
 def log_fermi(log_ratio: Array) -> Array:

@@ -174,8 +174,9 @@ class ProgramComplexity(PredictiveComplexity):
         leaves = [leaf for leaf in jax.tree.leaves(self.noise) if _is_float(leaf)]
         return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
 
-    def check(self) -> None:
+    def check(self) -> Sequence[set[str] | None]:
         """Nothing yet: `_check_limit` needs the finished map."""
+        return ()
 
     def _check_families(self, divergence: Any) -> None:
         """Name the observed site for which there is no divergence."""

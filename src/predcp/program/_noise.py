@@ -167,7 +167,7 @@ def _kept_noise(
 ) -> list[Array]:
     # Numbers to keep, also where the caller is being traced.
     with jax.ensure_compile_time_eval():
-        words = np.frombuffer(data, np.uint32).reshape(shape)
+        words = jnp.asarray(np.frombuffer(data, np.uint32).reshape(shape))
         return _make_noise(jax.random.wrap_key_data(words, impl=kind), count, sites, method)
 
 
