@@ -62,6 +62,22 @@ def test_the_program_says_how_far_its_components_are_from_adding_up():
     assert found.verdict == "accept" and "off the budget" in found.reasons[-1]
 
 
+def test_components_in_order_may_be_non_centred():
+    pi = predcp.Exponential(mean=0.2)
+    program = predcp.with_complexity(model, {"tau_a": pi, "tau_b": pi}, draws=8)
+    rest = {"level": jnp.asarray(0.2), "a": jnp.zeros(3), "b": jnp.ones(3)}
+    tau = {"tau_a": jnp.asarray(0.3), "tau_b": jnp.asarray(0.4)}
+    ours, _ = log_density(program, (Y,), {}, {**rest, **tau})
+    theirs, _ = log_density(model, (Y,), {}, {**rest, **tau})
+    own = sum(dist.HalfNormal(1.0).log_prob(value) for value in tau.values())
+    first = predcp.complexity_of(model, "tau_a", Y, rest={"level": 0.2}, off=["tau_b"], draws=8)
+    known = {"level": 0.2, "a": jnp.zeros(3), "tau_a": 0.3}
+    second = predcp.complexity_of(model, "tau_b", Y, rest=known, draws=8)
+    expected = predcp.ComplexityPrior(pi, first).log_prob(0.3)
+    expected += predcp.ComplexityPrior(pi, second).log_prob(0.4)
+    np.testing.assert_allclose(ours, theirs - own + expected, rtol=1e-9)
+
+
 def test_bad_budgets_are_refused():
     pi = predcp.Exponential(mean=0.2)
     with pytest.raises(ValueError, match="'tau_c', which is not a site of the program"):

@@ -187,14 +187,17 @@ class Swap:
 
     def _scales(self, structure: ProgramStructure, observed: Sequence[str]) -> list[ScalePlan]:
         names = list(self.priors)
-        plan = []
-        for place, name in enumerate(names):
+        plan: list[Any] = []
+        # Noise of a later component is not known yet; switched off, it moves nothing.
+        later: set[str] = set()
+        for place, name in reversed([*enumerate(names)]):
             conditional = self.rest == "given"
             others = names[place + 1 :] if conditional else [n for n in names if n != name]
             sites = structure.around(name, observed, others)
-            dead = structure.downstream(others, observed)
+            dead = structure.downstream(others, observed) | later
             given = [n for n in sites.rest if n not in others and n not in dead]
-            plan.append((name, sites, tuple(given) if conditional else (), tuple(others)))
+            plan.insert(0, (name, sites, tuple(given) if conditional else (), tuple(others)))
+            later |= {*sites.moved, *sites.idle}
         pis = self._pis(structure, plan)
         return [ScalePlan(sites, given, others, pis[name]) for name, sites, given, others in plan]
 
