@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import predcp
 
-mp.mp.dps = 50
+mp.mp.dps = 140
 TAUS = (1e-12, 1e-6, 1e-3, 0.02, 0.03, 0.3, 0.49, 0.51, 2.0, 9.0, 300.0, 1e6)
 
 

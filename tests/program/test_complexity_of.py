@@ -1,6 +1,5 @@
 """The map of a program's scale against the divergence written by hand, for every program."""
 
-from contextlib import contextmanager
 from itertools import count
 
 import jax
@@ -13,6 +12,7 @@ from numpyro import handlers
 from numpyro.infer.reparam import LocScaleReparam
 
 import predcp
+from tests.compilations import count_compilations
 from tests.program import designs, programs
 from tests.program.programs import EXAMPLES
 
@@ -34,20 +34,6 @@ def by_hand(example, made, taus, args):
 
 def values(made, taus=TAUS):
     return np.exp(np.asarray(made.log_value_and_elasticity(jnp.log(taus))[0]))
-
-
-@contextmanager
-def count_compilations():
-    counts = [0]
-
-    def listen(event, *_, **__):
-        counts[0] += event == "/jax/core/compile/backend_compile_duration"
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield counts
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
