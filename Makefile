@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	@touch $(STAMP)
 
-test: $(STAMP)  ## run the tests (six minutes on two cores)
+test: $(STAMP)  ## run the tests (about eleven minutes on two cores)
 	XLA_FLAGS= $(BIN)/python $(PYTEST) $(NUMERIC)
 	$(BIN)/python $(PYTEST) $(NUMERIC:%=--ignore=%) tests
 
