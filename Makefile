@@ -17,6 +17,8 @@ PART := tests/support tests/numerics tests/divergence_priors tests/maps/test_map
 
 # The core's numbers, compiled as users compile; the other tests are compiled without optimisations.
 NUMERIC := tests/numerics tests/divergences
+# The core's oracles and protocol, for a quick check.
+CORE := tests/numerics tests/divergences/test_precision.py tests/divergences/test_references.py tests/maps/test_maps.py
 
 .PHONY: check test-part test-exact test-newest test-oldest test test-long test-pymc test-stan test-browser demo bench bench-resnet bench-explore bench-stan dist docs docs-serve lint clean help
 
@@ -34,12 +36,12 @@ test: $(STAMP)  ## run the tests (about eleven minutes on two cores)
 	XLA_FLAGS= $(BIN)/python $(PYTEST) $(NUMERIC)
 	$(BIN)/python $(PYTEST) $(NUMERIC:%=--ignore=%) tests
 
-check: $(STAMP)  ## lint, types, contracts and the tests of the core (ninety seconds)
+check: $(STAMP)  ## lint, types, contracts and the tests of the core (a hundred seconds)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright & types=$$!; \
-	$(BIN)/python $(PYTEST) tests/test_contracts.py $(NUMERIC) tests/maps && wait $$types
+	$(BIN)/python $(PYTEST) tests/test_contracts.py $(CORE) && wait $$types
 
 test-newest:  ## test a part of everything with the newest Python on this machine, in .venv-newest
 	@if [ -n "$(NEWEST)" ]; then $(MAKE) VENV=.venv-newest PYTHON=$(NEWEST) test-part; \
