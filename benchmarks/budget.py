@@ -84,6 +84,7 @@ def r2d2(rate: float, mean: float) -> np.ndarray:
     variances = total[:, None] * (share[:, None] + (1.0 - share[:, None]) * X**2)
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.asarray(exact(rate, jnp.asarray(variances)))
+    # inf - inf: the variance left floating point, and the divergence with it.
     return np.nan_to_num(values, nan=np.inf)
 
 

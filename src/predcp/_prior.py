@@ -62,7 +62,8 @@ class LogScalePrior(dist.Distribution):
         """Whether pi is cut at the supremum of the complexity."""
         return self.truncate and self.complexity.bounded
 
-    def _log_mass(self, log_tau: Array) -> Array | float:
+    def log_mass(self, log_tau: Array) -> Array | float:
+        """Log of the mass of pi below the supremum of the map; 0 where pi is not truncated."""
         if not self.truncated:
             return 0.0
         return self.pi.log_cdf_log(self.complexity.log_supremum(log_tau))
@@ -72,7 +73,7 @@ class LogScalePrior(dist.Distribution):
         log_tau = as_float(value)
         log_kappa, log_elasticity = self.complexity.log_value_and_elasticity(log_tau)
         density = self.pi.log_prob_log(log_kappa) + log_elasticity
-        density = density - self._log_mass(log_tau)
+        density = density - self.log_mass(log_tau)
         return density.sum(-1) if self.complexity.event_dim else density
 
     @compiled()
@@ -81,7 +82,7 @@ class LogScalePrior(dist.Distribution):
         log_tau = as_float(value)
         log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
         # Rounding may put D a hair above its supremum.
-        return jnp.minimum(self.pi.log_cdf_log(log_kappa) - self._log_mass(log_tau), 0.0)
+        return jnp.minimum(self.pi.log_cdf_log(log_kappa) - self.log_mass(log_tau), 0.0)
 
     def cdf(self, value: Any) -> Array:
         return jnp.exp(self.log_cdf(value))
@@ -95,7 +96,7 @@ class LogScalePrior(dist.Distribution):
         if not self.truncated:
             return above
         beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
-        return jnp.maximum(above - beyond, 0.0) / jnp.exp(self._log_mass(log_tau))
+        return jnp.maximum(above - beyond, 0.0) / jnp.exp(self.log_mass(log_tau))
 
     @raise_without_root(is_probability)
     @compiled()
@@ -291,7 +292,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         """
         self._require_one_scale("to_stan")
         quick = self.tabulated()
-        log_mass = jnp.asarray(quick.log_scale()._log_mass(jnp.zeros(())))
+        log_mass = jnp.asarray(quick.log_scale().log_mass(jnp.zeros(())))
         return stan_functions(quick.pi, cast(Any, quick.complexity), log_mass, name, __version__)
 
     def to_inla(

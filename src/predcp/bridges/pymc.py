@@ -102,7 +102,7 @@ class _LogDensity:
         self.outer = np.asarray(table.outer_elasticity, float)
         self.slope = float(table.outer_slope)
         self.pi = _plain(prior.pi)
-        self.log_mass = float(jnp.asarray(prior.log_scale()._log_mass(jnp.zeros(()))))
+        self.log_mass = float(jnp.asarray(prior.log_scale().log_mass(jnp.zeros(()))))
         self.of_scale = of_scale
 
     def __call__(self, value: Any) -> Any:
