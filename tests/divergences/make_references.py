@@ -83,6 +83,16 @@ def negative_binomial_kl(mean, n, mean_0, _):
     return n * (x * mp.log(x / x_0) - (1 + x) * mp.log((1 + x) / (1 + x_0)))
 
 
+def moving_negative_binomial_kl(mean, n, mean_0, n_0):
+    """A sum over counts, up to a geometric rest below 1e-30."""
+    p, q = negative_binomial(mean, n), negative_binomial(mean_0, n_0)
+    total, y = mp.mpf(0), 0
+    while y < 20 or mp.exp(p(y)) > mp.mpf(10) ** -34:
+        total += mp.exp(p(y)) * (p(y) - q(y))
+        y += 1
+    return total
+
+
 def normal_kl(loc, scale, loc_0, scale_0):
     ratio = scale / scale_0
     return ((loc - loc_0) / scale_0) ** 2 / 2 + ratio**2 / 2 - mp.mpf(1) / 2 - mp.log(ratio)
@@ -106,6 +116,8 @@ FORMULAS = [
     ("Gamma", (2.5, 1.25), (0.0, 1.0), "++", gamma_kl),
     ("Gamma", (0.05, 3.0), (1.0, 0.5), "++", gamma_kl),
     ("NegativeBinomial2", (2.0, 1.5), (1.0, 0.0), "++", negative_binomial_kl),
+    ("NegativeBinomial2", (2.0, 1.5), (0.6, -0.8), "++", moving_negative_binomial_kl),
+    ("NegativeBinomial2", (0.3, 4.0), (0.0, 1.0), "++", moving_negative_binomial_kl),
     ("Laplace", (0.3, 1.0), (1.0, -0.5), "r+", laplace_kl),
     ("Beta", (0.6, 3.0), (1.0, -0.3), "++", beta_kl),
     ("Weibull", (1.5, 1.2), (0.6, -0.7), "++", weibull_kl),
@@ -224,9 +236,43 @@ def quadrature_cases():
 
         points = [-mp.pi, -1, 0, 1, 2, mp.pi]
         yield "VonMises", list(p), list(q), 1.0, integral(von_mises(*p), von_mises(*q), points)
-    for p, q in (((2.0, 3.0, 20), (1.5, 3.0, 20)), ((0.2, 5.0, 20), (4.0, 0.5, 20))):
+
+
+def urn_cases():
+    """Beta-binomial and Dirichlet-multinomial counts, by enumeration."""
+    for p, q, size in (
+        ((2.0, 3.0, 20), (1.5, 3.0, 20), 0.3),
+        ((0.2, 5.0, 20), (4.0, 0.5, 20), 3.0),
+        ((2.0002, 3.0, 20), (2.0, 3.0, 20), 1e-4),
+        ((1e8, 3e8, 20), (2.0, 3.0, 20), 10.0),
+        ((1e-9, 3e-9, 20), (2.0, 3.0, 20), 10.0),
+    ):
         exact = [beta_binomial(*each) for each in (p, q)]
-        yield "BetaBinomial", list(p), list(q), 1.0, summed(*exact, range(21))
+        pairs = [tuple(mp.exp(each(y)) for each in exact) for y in range(21)]
+        yield "BetaBinomial", list(p), list(q), size, definitions(pairs)
+    trials = 6
+    for p, q, size in (
+        ((1.0, 2.0, 0.5), (0.7, 1.0, 2.0), 0.5),
+        ((1e-8, 3e-9, 5e-9), (0.7, 1.0, 2.0), 10.0),
+        ((1e7, 1e7, 2e7), (0.7, 1.0, 2.0), 10.0),
+        ((0.7007, 1.0, 2.0), (0.7, 1.0, 2.0), 1e-3),
+    ):
+        counts = [
+            (one, two, trials - one - two)
+            for one in range(trials + 1)
+            for two in range(trials + 1 - one)
+        ]
+        pairs = [tuple(dirichlet_multinomial(y, each) for each in (p, q)) for y in counts]
+        found = definitions(pairs)
+        kept = {name: found[name] for name in ("kl", "reverse_kl")}
+        yield "DirichletMultinomial", [list(p), trials], [list(q), trials], size, kept
+
+
+def dirichlet_multinomial(counts, concentrations):
+    exact, trials = [mp.mpf(a) for a in concentrations], sum(counts)
+    ways = mp.factorial(trials) / mp.fprod(mp.factorial(y) for y in counts)
+    rising = mp.fprod(mp.rf(a, y) for a, y in zip(exact, counts))
+    return ways * rising / mp.rf(mp.fsum(exact), trials)
 
 
 def all_cases():
@@ -236,6 +282,7 @@ def all_cases():
         student_t_cases,
         count_cases,
         quadrature_cases,
+        urn_cases,
     ):
         for name, p, q, size, found in make():
             yield {

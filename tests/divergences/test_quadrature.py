@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from scipy.special import i0e, i1e
 from tests.divergences.test_references import own_registry  # noqa: F401  (a fixture)
 
 import predcp
@@ -75,6 +76,8 @@ def test_truncated_distributions_are_integrated():
 def test_what_cannot_be_integrated_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         predcp.register_quadrature(*given)
+    with pytest.raises(ValueError, match="corner is 'median'"):
+        predcp.register_quadrature(dist.Cauchy, corner="median")
 
 
 @pytest.mark.skipif(not hasattr(dist, "HurdlePoisson"), reason="this NumPyro has no hurdles")
@@ -103,3 +106,50 @@ def test_python_numbers_leave_a_map_in_single_precision(case):
     point = jax.ShapeDtypeStruct((), "float32")
     shapes = jax.eval_shape(made.log_value_and_elasticity, point)
     assert all(shape.dtype == jnp.float32 for shape in shapes)
+
+
+@pytest.mark.long
+def test_narrow_distributions_are_resolved():
+    """A location counts in scales: by invariance for one, by the closed form for angles."""
+
+    @jax.jit
+    def program(moved, scale, concentration):
+        narrow = predcp.kl(dist.Logistic(moved, scale), dist.Logistic(0.0 * moved, scale))
+        angles = predcp.kl(
+            dist.VonMises(moved, concentration), dist.VonMises(0.0 * moved, concentration)
+        )
+        return narrow, angles
+
+    shift = jnp.asarray([0.1, 0.02, 0.1])
+    scale, concentration = jnp.asarray([1e-3, 1e-3, 1.0]), jnp.asarray([1e6, 1e4, 2.0])
+    narrow, angles = program(shift, scale, concentration)
+    far = shift / scale
+    np.testing.assert_allclose(narrow[:2], far[:2] - 2.0 + 2.0 * far[:2] / jnp.expm1(far[:2]), 1e-9)
+    ratio = i1e(np.asarray(concentration)) / i0e(np.asarray(concentration))
+    np.testing.assert_allclose(angles, ratio * concentration * (1.0 - np.cos(shift)), rtol=1e-9)
+
+
+@pytest.mark.skipif(not hasattr(dist, "HurdlePoisson"), reason="this NumPyro has no hurdles")
+@pytest.mark.parametrize("gated", ["ZeroInflatedDistribution", "HurdleDistribution"])
+def test_bounded_counts_behind_a_gate_are_summed(gated):
+    made = [
+        getattr(dist, gated)(dist.Binomial(5, probs=probs), gate=gate)
+        for gate, probs in ((0.3, 0.4), (0.5, 0.2))
+    ]
+    p, q = (np.exp(np.asarray(each.log_prob(jnp.arange(6)))) for each in made)
+    known = predcp.kl, predcp.reverse_kl, predcp.squared_hellinger
+    got = jax.jit(lambda p, q: [each(p, q) for each in known])(*made)
+    gap = (np.sqrt(p) - np.sqrt(q)) ** 2 / 2
+    expected = np.sum([p * np.log(p / q), q * np.log(q / p), gap], axis=1)
+    np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+def test_a_location_on_a_circle_is_not_moved_by_a_scale():
+    with pytest.raises(ValueError, match="moves loc of VonMises observations round the circle"):
+        predcp.PredictiveComplexity(
+            lambda theta, x: dist.VonMises(x * theta, 2.0),
+            lambda tau, xi: tau * xi,
+            jnp.zeros(()),
+            jnp.ones(3),
+            jnp.asarray([0.3, -1.2]),
+        )

@@ -43,3 +43,12 @@ def test_loop_depends_on_its_test():
 
     found = dependencies(counted, {"limit": jnp.ones(()), "start": jnp.zeros(())})
     assert found == Origin(frozenset({"limit", "start"}))
+
+
+def test_zero_over_zero_is_not_zero():
+    def quotients(x, y):
+        return {"zero": x / (1.0 + y), "unknown": (x * y) / x}
+
+    found = dependencies(quotients, {"x": jnp.ones(()), "y": jnp.ones(())}, zero=("x",))
+    # Zeros carry no labels, so neither does the quotient: all that is said is that it may not be zero.
+    assert found == {"zero": Origin(zero=True), "unknown": Origin()}

@@ -31,7 +31,7 @@ CASES = {
 def test_values_and_derivatives_match_fifty_digits(name):
     reference, arguments = CASES[name]
     function = getattr(_special, name)
-    values, slopes = jax.vmap(jax.value_and_grad(function))(jnp.asarray(arguments))
+    values, slopes = jax.jit(jax.vmap(jax.value_and_grad(function)))(jnp.asarray(arguments))
     for argument, value, slope in zip(arguments, values, slopes):
         with mp.workdps(140):
             exact = mp.mpf(float(argument))
@@ -42,8 +42,17 @@ def test_values_and_derivatives_match_fifty_digits(name):
             assert abs(mp.mpf(float(slope)) - expected) < 1e-13 * scale, argument
 
 
-def test_log_abs_sum_survives_weights_outside_floating_point():
+def test_log_sums_survive_weights_outside_floating_point():
     weights = jnp.asarray([-1e7, -1e7 + 1.0, 2e5])
-    total = _special.log_abs_sum([(weights, jnp.asarray([1.0, -0.5, 0.0]))])
+    terms = [(weights, jnp.asarray([1.0, -0.5, 0.0]))]
+    total, ratio = _special.log_abs_sum_and_ratio(terms, [(w + 3.0, c) for w, c in terms])
     np.testing.assert_allclose(total, -1e7 + np.log(abs(1.0 - 0.5 * np.e)), rtol=1e-14)
-    assert _special.log_abs_sum([(weights, jnp.zeros(3))]) == -jnp.inf
+    np.testing.assert_allclose(ratio, 3.0, rtol=1e-14)
+    nothing = [(weights, jnp.zeros(3))]
+    assert _special.log_abs_sum_and_ratio(nothing, terms)[0] == -jnp.inf
+
+
+@pytest.mark.parametrize("function", [_special.log_softplus_less, _special.log_softplus])
+def test_slopes_are_those_of_both_sides_where_forms_join(function):
+    before, at, after = jax.vmap(jax.grad(function))(jnp.array([-1e-9, 0.0, 1e-9]))
+    np.testing.assert_allclose([before, after], at, rtol=1e-8)

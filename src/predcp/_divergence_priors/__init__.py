@@ -12,17 +12,3 @@ from predcp._divergence_priors._given import GivenPrior, as_divergence_prior
 from predcp._divergence_priors._half_cauchy import HalfCauchy
 from predcp._divergence_priors._log_cauchy import LogCauchy
 from predcp._divergence_priors._truncated_tail import with_truncated_tail
-
-__all__ = [
-    "DivergencePrior",
-    "Exponential",
-    "Gamma",
-    "GammaExponential",
-    "GivenPrior",
-    "HalfCauchy",
-    "LogCauchy",
-    "as_divergence_prior",
-    "prior_from_config",
-    "prior_to_config",
-    "with_truncated_tail",
-]

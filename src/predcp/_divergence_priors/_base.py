@@ -13,9 +13,10 @@ from predcp._numerics.inverse import invert, is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import require_positive, require_probability
 from predcp._support.compiled import compiled
+from predcp._support.constructed import Constructed
 
 
-class DivergencePrior(dist.Distribution):
+class DivergencePrior(dist.Distribution, metaclass=Constructed):
     """A distribution of a divergence `kappa > 0`, given through `log kappa`.
 
     Subclasses implement the four `*_log` methods; `log_prob`, `cdf`, `icdf` and `sample` follow.
@@ -39,7 +40,7 @@ class DivergencePrior(dist.Distribution):
         return {name: jnp.broadcast_to(value, shape) for name, value in self.get_args().items()}
 
     def with_parameters(self, parameters: dict[str, Array]) -> Self:
-        """The same family with other parameters, which were checked before."""
+        """The same family with other parameters, unchecked."""
         made = type(self).__new__(type(self))
         DivergencePrior.__init__(made, **parameters)
         return made
@@ -49,7 +50,7 @@ class DivergencePrior(dist.Distribution):
         raise NotImplementedError
 
     def log_prob_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Log density of `log kappa` (not of kappa) there."""
+        """Log density of `log kappa` (not of kappa)."""
         raise NotImplementedError
 
     def log_cdf_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -59,6 +60,18 @@ class DivergencePrior(dist.Distribution):
     def log_survival_log(self, log_kappa: Float[Array, "..."]) -> Float[Array, "..."]:
         """Log of P(kappa > exp(log_kappa)), accurate in the upper tail."""
         raise NotImplementedError
+
+    def log_tail_below(
+        self, log_kappa: Float[Array, "..."], log_supremum: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
+        """Log of P(kappa > exp(log_kappa) | kappa < exp(log_supremum)), accurate in both tails."""
+        below, whole = self.log_cdf_log(log_kappa), self.log_cdf_log(log_supremum)
+        above, beyond = self.log_survival_log(log_kappa), self.log_survival_log(log_supremum)
+        small = above < -0.7
+        # The log of the share that truncation leaves; both tails may have underflowed.
+        left = jnp.where(jnp.isneginf(beyond), -jnp.inf, beyond - above)
+        left = jnp.minimum(jnp.where(small, left, below - whole), 0.0)
+        return jnp.where(small, above - whole, 0.0) + jnp.log(-jnp.expm1(left))
 
     def icdf_log(self, q: Float[Array, "..."]) -> Float[Array, "..."]:
         """The log of the quantile of kappa at `q`."""
@@ -100,7 +113,7 @@ class DivergencePrior(dist.Distribution):
 
 @jax.custom_jvp
 def with_implicit_derivative(pi: DivergencePrior, log_kappa: Array) -> Array:
-    """Draws as they are, moving with the parameters so that their cdf stays put."""
+    """The draws unchanged, with derivatives in the parameters that keep their cdf fixed."""
     return log_kappa
 
 
@@ -112,7 +125,7 @@ def _implicit_derivative(primals, tangents):
 
 
 def quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
-    """The quantile by inverting the cdf, itself an increasing map of log kappa bounded by 1."""
+    """The quantile by inverting the cdf, an increasing map of log kappa bounded by 1."""
     shape = jnp.broadcast_shapes(jnp.shape(q), jnp.shape(start), pi.batch_shape)
     dtype = jnp.result_type(float, q, start)
     log_q, start = (
@@ -139,7 +152,7 @@ def quantile_log(pi: DivergencePrior, q: Array, start: Array) -> Array:
 
 @compiled()
 def upper_quantile_log(pi: DivergencePrior, probability: Array) -> Array:
-    """The log of the divergence that is exceeded with a probability, however small that is."""
+    """Log of the divergence exceeded with a given probability, however small."""
     log_kappa = pi.icdf_log(1.0 - probability)
     # 1 - p has lost digits of a small p: two Newton steps on the survival function restore them.
     for _ in range(2):

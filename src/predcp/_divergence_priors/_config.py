@@ -1,4 +1,4 @@
-"""Priors as plain JSON values, for saved models and for telling fits apart."""
+"""Priors as plain JSON values, for saved models and to identify fits."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -24,7 +24,7 @@ _FAMILIES: dict[str, type[DivergencePrior]] = {
 def prior_to_config(prior: Any) -> Any:
     """A prior on a divergence, or a dataclass with such fields, as plain JSON values.
 
-    A user's own family is described by its name and parameters, but cannot be made again.
+    A user's own family is described by its name and parameters, but cannot be read back.
     """
     if isinstance(prior, GivenPrior):
         return {"numpyro": type(prior.given).__name__, "parameters": _parameters(prior.given)}
@@ -39,8 +39,8 @@ def prior_to_config(prior: Any) -> Any:
 def prior_from_config(config: Any, classes: Mapping[str, type]) -> Any:
     """The inverse of `prior_to_config`.
 
-    **Arguments**: `classes`, the dataclasses that may be made, by name. Nothing else is ever made
-    but priors on a divergence and NumPyro's distributions.
+    **Arguments**: `classes`, the dataclasses that may be made, by name. Besides these, only priors
+    on a divergence and NumPyro's distributions are made.
     """
     if isinstance(config, list):
         return tuple(config)
@@ -55,7 +55,7 @@ def prior_from_config(config: Any, classes: Mapping[str, type]) -> Any:
     if "pi" in config:
         kind = _found(_FAMILIES, config["pi"])
         made: DivergencePrior = object.__new__(kind)
-        # Arguments of a family may have other names than what it keeps.
+        # Arguments of a family may have other names than its attributes.
         DivergencePrior.__init__(made, **numbers)
         return made
     given = getattr(dist, config["numpyro"], None)

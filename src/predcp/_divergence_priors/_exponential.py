@@ -32,20 +32,20 @@ class Exponential(DivergencePrior):
         upper, probability = require_tail(upper, probability)
         return cls(mean=-upper / jnp.log(probability))
 
-    def stretched(self, log_factor):
+    def stretched(self, log_factor: Any) -> Self:
         return self.with_parameters({"scale": self.scale * jnp.exp(log_factor)})
 
-    def log_prob_log(self, log_kappa):
+    def log_prob_log(self, log_kappa: Any) -> Array:
         y = log_kappa - jnp.log(self.scale)
         return y - jnp.exp(y)
 
-    def log_cdf_log(self, log_kappa):
+    def log_cdf_log(self, log_kappa: Any) -> Array:
         y = log_kappa - jnp.log(self.scale)
         far = y < -40.0
         return jnp.where(far, y, jnp.log(-jnp.expm1(-jnp.exp(jnp.where(far, 0.0, y)))))
 
-    def log_survival_log(self, log_kappa):
+    def log_survival_log(self, log_kappa: Any) -> Array:
         return -jnp.exp(log_kappa - jnp.log(self.scale))
 
-    def icdf_log(self, q):
+    def icdf_log(self, q: Any) -> Array:
         return jnp.log(self.scale) + jnp.log(-jnp.log1p(-q))

@@ -22,7 +22,7 @@ def _log_gamma_cdf(shape: Array, y: Array) -> Array:
     """Log of the regularised lower incomplete gamma function at `exp(y)`."""
     far = y < -30.0
     near = jnp.log(gammainc(shape, jnp.exp(jnp.where(far, 0.0, y))))
-    # Far below only the first term of the series is left: x^k / Gamma(k + 1).
+    # Far in the lower tail only the first term of the series is left: x^k / Gamma(k + 1).
     return jnp.where(far, shape * y - gammaln(shape + 1.0), near)
 
 
@@ -34,10 +34,7 @@ class Gamma(DivergencePrior):
     **Arguments**: `shape` and `scale` (the paper's lambda_1, lambda_2); the mean is their product.
     """
 
-    arg_constraints = {
-        "concentration": constraints.positive,
-        "scale": constraints.positive,
-    }
+    arg_constraints = {"concentration": constraints.positive, "scale": constraints.positive}
     concentration: Array
     scale: Array
 
@@ -53,28 +50,28 @@ class Gamma(DivergencePrior):
         unit = cls(shape=shape, scale=1.0)
         return cls(shape=shape, scale=upper * jnp.exp(-upper_quantile_log(unit, probability)))
 
-    def stretched(self, log_factor):
+    def stretched(self, log_factor: Any) -> Self:
         scale = self.scale * jnp.exp(log_factor)
         return self.with_parameters({"concentration": self.concentration, "scale": scale})
 
-    def log_prob_log(self, log_kappa):
+    def log_prob_log(self, log_kappa: Any) -> Array:
         y = log_kappa - jnp.log(self.scale)
         return self.concentration * y - jnp.exp(y) - gammaln(self.concentration)
 
-    def log_cdf_log(self, log_kappa):
+    def log_cdf_log(self, log_kappa: Any) -> Array:
         shape, y = jnp.broadcast_arrays(self.concentration, log_kappa - jnp.log(self.scale))
         return _log_gamma_cdf(shape, y)
 
-    def log_survival_log(self, log_kappa):
+    def log_survival_log(self, log_kappa: Any) -> Array:
         shape, y = jnp.broadcast_arrays(self.concentration, log_kappa - jnp.log(self.scale))
         return jnp.log(gammaincc(shape, jnp.exp(y)))
 
-    def icdf_log(self, q):
+    def icdf_log(self, q: Any) -> Array:
         # Below: x^k / Gamma(k + 1) = q.
         start = (jnp.log(q) + gammaln(self.concentration + 1.0)) / self.concentration
         return quantile_log(self, q, jnp.minimum(start, 0.0) + jnp.log(self.scale))
 
-    def sample_log(self, key, sample_shape=()):
+    def sample_log(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         dtype = jnp.result_type(float, self.concentration, self.scale)
         concentration = jnp.asarray(self.concentration, dtype)
         drawn = log_gamma_draws(key, concentration, self.shape(sample_shape))

@@ -21,7 +21,7 @@ from predcp._support.check import require_positive, require_probability
 
 
 class GammaExponential(DivergencePrior):
-    """`weight Gamma(shape, scale) + (1 - weight) Exp(mean)`: both preferences at once.
+    """`weight Gamma(shape, scale) + (1 - weight) Exp(mean)`: mass at the reference and at richer models.
 
     **Arguments**: `weight` of the gamma in (0, 1), its `shape` and `scale`, the exponential's `mean`.
     """
@@ -61,7 +61,7 @@ class GammaExponential(DivergencePrior):
         stretch = upper * jnp.exp(-upper_quantile_log(given, probability))
         return cls(weight=weight, shape=shape, scale=scale * stretch, mean=mean * stretch)
 
-    def stretched(self, log_factor):
+    def stretched(self, log_factor: Any) -> Self:
         factor = jnp.exp(log_factor)
         moved = {
             "scale": self.scale * factor,
@@ -80,27 +80,27 @@ class GammaExponential(DivergencePrior):
             mean=self.exponential_mean
         )
 
-    def log_prob_log(self, log_kappa):
+    def log_prob_log(self, log_kappa: Any) -> Array:
         gamma, exponential = self._parts
         return self._mixed(gamma.log_prob_log(log_kappa), exponential.log_prob_log(log_kappa))
 
-    def log_cdf_log(self, log_kappa):
+    def log_cdf_log(self, log_kappa: Any) -> Array:
         gamma, exponential = self._parts
         return self._mixed(gamma.log_cdf_log(log_kappa), exponential.log_cdf_log(log_kappa))
 
-    def log_survival_log(self, log_kappa):
+    def log_survival_log(self, log_kappa: Any) -> Array:
         gamma, exponential = self._parts
         return self._mixed(
             gamma.log_survival_log(log_kappa), exponential.log_survival_log(log_kappa)
         )
 
-    def icdf_log(self, q):
+    def icdf_log(self, q: Any) -> Array:
         # Below its weight the gamma's tail is the whole mixture's.
         start = jnp.log(q / self.weight) + gammaln(self.concentration + 1.0)
         start = jnp.minimum(start / self.concentration + jnp.log(self.scale), 0.0)
         return quantile_log(self, q, start)
 
-    def sample_log(self, key, sample_shape=()):
+    def sample_log(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         # Choosing a part is far faster than inverting the cdf; derivatives stay implicit.
         key_part, key_gamma, key_exponential = jax.random.split(key, 3)
         gamma, exponential = self.expand_parts()

@@ -23,7 +23,7 @@ class GivenPrior(DivergencePrior):
         if given.event_shape:
             raise ValueError(f"pi must be univariate, got event shape {given.event_shape}")
         lower = getattr(given.support, "lower_bound", None)
-        # A bound that is being traced cannot be looked at.
+        # The value of a bound that is being traced is not known.
         numbers = None if lower is None else known(lower)
         if lower is None or (numbers is not None and not np.all(numbers >= 0.0)):
             raise ValueError(
@@ -76,5 +76,5 @@ class GivenPrior(DivergencePrior):
 
 
 def as_divergence_prior(pi: Any) -> DivergencePrior:
-    """`pi` itself, or any positive NumPyro distribution made one."""
+    """`pi` as a prior on a divergence; a positive NumPyro distribution is wrapped."""
     return pi if isinstance(pi, DivergencePrior) else GivenPrior(pi)

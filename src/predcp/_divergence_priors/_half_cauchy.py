@@ -34,27 +34,27 @@ class HalfCauchy(DivergencePrior):
         upper, probability = require_tail(upper, probability)
         return cls(upper * jnp.tan(0.5 * math.pi * probability))
 
-    def stretched(self, log_factor):
+    def stretched(self, log_factor: Any) -> Self:
         return self.with_parameters({"scale": self.scale * jnp.exp(log_factor)})
 
-    def log_prob_log(self, log_kappa):
+    def log_prob_log(self, log_kappa: Any) -> Array:
         y = log_kappa - jnp.log(self.scale)
         return _LOG_TWO_OVER_PI - jnp.abs(y) - jnp.log1p(jnp.exp(-2.0 * jnp.abs(y)))
 
-    def log_cdf_log(self, log_kappa):
+    def log_cdf_log(self, log_kappa: Any) -> Array:
         return self._log_arctan(log_kappa - jnp.log(self.scale))
 
-    def log_survival_log(self, log_kappa):
+    def log_survival_log(self, log_kappa: Any) -> Array:
         return self._log_arctan(jnp.log(self.scale) - log_kappa)
 
     @staticmethod
     def _log_arctan(y):
-        # arctan(e^y) = e^y to all digits far below, where e^y underflows.
+        # Far in the lower tail arctan(e^y) = e^y to all digits, and e^y underflows.
         far = y < -30.0
         near = jnp.log(jnp.arctan(jnp.exp(jnp.where(far, 0.0, jnp.minimum(y, 700.0)))))
         return _LOG_TWO_OVER_PI + jnp.where(far, y, near)
 
-    def icdf_log(self, q):
+    def icdf_log(self, q: Any) -> Array:
         lower = q < 0.5
         tail = jnp.where(lower, q, 1.0 - q)
         y = jnp.log(jnp.tan(0.5 * math.pi * tail))

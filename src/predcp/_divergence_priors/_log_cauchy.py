@@ -16,7 +16,7 @@ from predcp._support.check import require_finite, require_positive
 
 
 class LogCauchy(DivergencePrior):
-    """`log kappa ~ Cauchy(loc, scale)`: both "hardly any" and "any amount" of complexity.
+    """`log kappa ~ Cauchy(loc, scale)`: much mass near 0 and a very heavy tail.
 
     **Arguments**: `scale` (the paper's lambda) and `loc`, the log of the median.
     """
@@ -36,28 +36,28 @@ class LogCauchy(DivergencePrior):
         # tan(pi (1/2 - p)), written so that small p keeps its digits.
         return cls(scale=scale, loc=jnp.log(upper) - scale / jnp.tan(math.pi * probability))
 
-    def stretched(self, log_factor):
+    def stretched(self, log_factor: Any) -> Self:
         return self.with_parameters({"scale": self.scale, "loc": self.loc + log_factor})
 
-    def log_prob_log(self, log_kappa):
+    def log_prob_log(self, log_kappa: Any) -> Array:
         z = (log_kappa - self.loc) / self.scale
         # log(1 + z^2) without squaring: z may be as large as floating point allows.
         return -2.0 * jnp.log(jnp.hypot(1.0, z)) - jnp.log(math.pi * self.scale)
 
-    def log_cdf_log(self, log_kappa):
+    def log_cdf_log(self, log_kappa: Any) -> Array:
         z = (log_kappa - self.loc) / self.scale
         return jnp.log(jnp.arctan2(1.0, -z) / math.pi)
 
-    def log_survival_log(self, log_kappa):
+    def log_survival_log(self, log_kappa: Any) -> Array:
         z = (log_kappa - self.loc) / self.scale
         return jnp.log(jnp.arctan2(1.0, z) / math.pi)
 
-    def icdf_log(self, q):
+    def icdf_log(self, q: Any) -> Array:
         lower = q < 0.5
         tail = jnp.where(lower, q, 1.0 - q)
         z = 1.0 / jnp.tan(math.pi * tail)
         return self.loc + self.scale * jnp.where(lower, -z, z)
 
-    def sample_log(self, key, sample_shape=()):
+    def sample_log(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
         dtype = jnp.result_type(float, self.scale, self.loc)
         return self.loc + self.scale * jax.random.cauchy(key, self.shape(sample_shape), dtype)

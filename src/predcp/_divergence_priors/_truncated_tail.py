@@ -15,25 +15,15 @@ _BISECTIONS = 100
 _FARTHEST = 1e4
 
 
-def _log_tail(pi: DivergencePrior, log_upper: Array, log_supremum: Array) -> Array:
-    """Log of P(kappa > upper) under pi truncated at the supremum, accurate in both tails."""
-    below, whole = pi.log_cdf_log(log_upper), pi.log_cdf_log(log_supremum)
-    above, beyond = pi.log_survival_log(log_upper), pi.log_survival_log(log_supremum)
-    small = above < -0.7
-    from_survival = above + jnp.log(-jnp.expm1(jnp.minimum(beyond - above, 0.0))) - whole
-    from_cdf = jnp.log(-jnp.expm1(jnp.minimum(below - whole, 0.0)))
-    return jnp.where(small, from_survival, from_cdf)
-
-
 def with_truncated_tail(
     pi: DivergencePrior, log_upper: Array, log_supremum: Array, probability: Array
 ) -> DivergencePrior:
     """pi stretched so that `P(kappa > upper | kappa < supremum) = probability`.
 
-    Truncation takes mass off the tail alone, so that pi must be stretched upwards. The tail of a
-    truncated log-Cauchy rises and falls again as it is stretched: the smallest stretch is taken.
+    Truncation removes mass from the upper tail only, so pi must be stretched upwards. As it is
+    stretched, the tail of a truncated log-Cauchy rises and falls again: the smallest stretch is taken.
 
-    **Arguments**: `pi`, with that tail before truncation; the rest of shapes that broadcast.
+    **Arguments**: `pi`, which has that tail before truncation; the others, of shapes that broadcast.
     """
     stretched, most = _stretched(pi, log_upper, log_supremum, probability)
     _require_reached(most, probability)
@@ -55,13 +45,14 @@ def _stretched(
     lower, middle, upper = (pi.icdf_log(jnp.full(shape, q)) for q in (0.25, 0.5, 0.75))
     width = upper - lower
     distance = log_supremum - middle
-    # Stretches from none to far beyond the supremum, dense where the centre of pi meets it.
+    # Stretches from none to far beyond the supremum, dense where the centre of pi is near it.
     first = jnp.arcsinh(-distance / width)
     last = jnp.arcsinh(_FARTHEST * (1.0 + (log_supremum - log_upper) / width))
     last = jnp.maximum(last, first + 1.0)
 
     def tail_at(t: Array) -> Array:
-        return _log_tail(pi.stretched(distance + width * jnp.sinh(t)), log_upper, log_supremum)
+        moved = pi.stretched(distance + width * jnp.sinh(t))
+        return moved.log_tail_below(log_upper, log_supremum)
 
     fraction = jnp.linspace(0.0, 1.0, _NODES)
     nodes = first[..., None] + fraction * (last - first)[..., None]

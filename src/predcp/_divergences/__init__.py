@@ -1,18 +1,22 @@
 """Divergences between observation distributions, stable near equality and at saturation."""
 
-import numpyro.distributions as dist
-
-from predcp._divergences import (  # noqa: F401  (each registers its family)
+from predcp._divergences import (  # each registers its family
     _bernoulli,
+    _beta_binomial,
     _categorical,
     _dirichlet,
     _gamma,
+    _hurdle,
+    _hurdle_distances,
     _laplace,
+    _mixture,
     _multivariate_normal,
     _negative_binomial,
     _normal,
+    _ordered,
     _poisson,
     _student_t,
+    _transformed,
     _weibull,
 )
 from predcp._divergences._divergence import (
@@ -20,35 +24,18 @@ from predcp._divergences._divergence import (
     Divergence,
     Member,
     abstract_members,
+    beyond_rounding,
     coordinates_of,
     families,
+    has_moved,
     jensen_shannon,
     kl,
     log_mean_and_elasticity,
     members,
-    register_divergence,
     reverse_kl,
     squared_hellinger,
+    trials_up_to,
 )
+from predcp._divergences._monte_carlo import register_monte_carlo
 from predcp._divergences._quadrature import register_quadrature
-
-if hasattr(dist, "HurdlePoisson"):
-    # Older releases of NumPyro have no hurdles.
-    from predcp._divergences import _hurdle  # noqa: F401
-
-__all__ = [
-    "Coordinates",
-    "Divergence",
-    "Member",
-    "abstract_members",
-    "coordinates_of",
-    "families",
-    "jensen_shannon",
-    "kl",
-    "log_mean_and_elasticity",
-    "members",
-    "register_divergence",
-    "register_quadrature",
-    "reverse_kl",
-    "squared_hellinger",
-]
+from predcp._divergences._register import register_divergence

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.nn import log_sigmoid
 from jaxtyping import Array
 from numpyro.distributions.discrete import (
     BernoulliLogits,
@@ -22,35 +21,38 @@ from predcp._divergences._divergence import (
     Coordinates,
     Rule,
     counted,
-    jensen_shannon,
-    kl,
     register_family,
-    reverse_kl,
-    squared_hellinger,
+    register_rules,
 )
-from predcp._numerics.coin import coin
-from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero, relative_entropy_parts
+from predcp._numerics.coin import coin, log_coin
+from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero
+from predcp._numerics.special import relative_entropy_part as kl_part
 
 
 @register_family(dist.Bernoulli, BernoulliLogits, BernoulliProbs)
 def _coordinates(bernoulli) -> Coordinates:
-    return {"logits": jnp.asarray(bernoulli.logits)}
+    return {"logits": _logits(bernoulli, BernoulliProbs)}
+
+
+def _logits(distribution, by_probabilities: type):
+    """Log odds; those of probabilities have two derivatives also where a probability underflows."""
+    if not isinstance(distribution, by_probabilities):
+        return jnp.asarray(distribution.logits)
+    probs = jnp.asarray(distribution.probs)
+    kind = jnp.finfo(probs.dtype)
+    kept = jnp.clip(probs, float(kind.tiny) ** 0.4, 1.0 - float(kind.eps))
+    return jnp.log(kept) - jnp.log1p(-kept)
 
 
 @register_family(dist.Binomial, BinomialLogits, BinomialProbs)
 def _binomial_coordinates(binomial) -> Coordinates:
-    logits = jnp.asarray(binomial.logits)
+    logits = _logits(binomial, BinomialProbs)
     count = jnp.broadcast_to(jnp.asarray(binomial.total_count, logits.dtype), logits.shape)
     return {"logits": logits, "total_count": count}
 
 
-def kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
-    """`p (e^t - 1 - t)` with `p_0 = p e^t`: one outcome's share of KL, never negative."""
-    return jnp.exp(jnp.maximum(log_p, log_p0)) * relative_entropy_parts(t)
-
-
 def reversed_kl_part(log_p: Array, log_p0: Array, t: Array) -> Array:
-    """The same with the two exchanged."""
+    """One outcome's share of the reverse KL."""
     return kl_part(log_p0, log_p, -t)
 
 
@@ -70,7 +72,7 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
         size, a_0 = jnp.exp(log_size), reference["logits"]
         c = coin(a_0, direction["logits"] * size)
         far = part(c.log_p, c.log_p0, c.t_1) + part(c.log_q, c.log_q0, c.t_0)
-        # Below rounding only the Fisher form is left; it alone survives underflow.
+        # Below rounding only the Fisher form is used: it does not underflow.
         tiny = jnp.abs(c.displacement) < jnp.finfo(far.dtype).eps
         return [
             (
@@ -83,9 +85,8 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
 
 
 def _kl_slope(reference, direction, log_size, velocity):
-    a = reference["logits"] + direction["logits"] * jnp.exp(log_size)
-    log_weight = 2.0 * log_size + log_sigmoid(a) + log_sigmoid(-a)
-    return [(log_weight, direction["logits"] * velocity["logits"])]
+    log_p, log_q = log_coin(reference["logits"] + direction["logits"] * jnp.exp(log_size))
+    return [(2.0 * log_size + log_p + log_q, direction["logits"] * velocity["logits"])]
 
 
 # p - p_0 = p q_0 (1 - e^-d), or q p_0 (e^d - 1): use the one that does not overflow.
@@ -112,20 +113,21 @@ def _hellinger_slope(reference, direction, log_size, velocity):
 
 # dJS / dd = p q (L(t_0) - L(t_1)) / 2 with L(t) = log((1 + e^t) / 2).
 def _jensen_shannon_slope(reference, direction, log_size, velocity):
-    c = coin(reference["logits"], direction["logits"] * jnp.exp(log_size))
-    lift = log_mean_exp_zero(c.t_0) - log_mean_exp_zero(c.t_1)
-    return [(log_size + c.log_p + c.log_q, 0.5 * lift * velocity["logits"])]
+    size = jnp.exp(log_size)
+    c = coin(reference["logits"], direction["logits"] * size)
+    # In units of the size, as the velocity: the product of two huge numbers may overflow.
+    lift = (log_mean_exp_zero(c.t_0) - log_mean_exp_zero(c.t_1)) / size
+    return [(2.0 * log_size + c.log_p + c.log_q, 0.5 * lift * velocity["logits"])]
 
 
 KL = Rule(_value(kl_part, 1.0), _kl_slope, bounded=True)
 REVERSE = Rule(_value(reversed_kl_part, 1.0), _reverse_slope, bounded=False)
-kl.add(dist.Bernoulli, KL)
-kl.add(dist.Binomial, counted(KL))
-reverse_kl.add(dist.Bernoulli, REVERSE)
-reverse_kl.add(dist.Binomial, counted(REVERSE))
-squared_hellinger.add(
-    dist.Bernoulli, Rule(_value(hellinger_part, 0.25), _hellinger_slope, bounded=True)
-)
-jensen_shannon.add(
-    dist.Bernoulli, Rule(_value(jensen_shannon_part, 0.25), _jensen_shannon_slope, bounded=True)
-)
+HELLINGER = Rule(_value(hellinger_part, 0.25), _hellinger_slope, bounded=True)
+_RULES = {
+    "kl": KL,
+    "reverse_kl": REVERSE,
+    "squared_hellinger": HELLINGER,
+    "jensen_shannon": Rule(_value(jensen_shannon_part, 0.25), _jensen_shannon_slope, bounded=True),
+}
+register_rules(dist.Bernoulli, **_RULES)
+register_rules(dist.Binomial, **{name: counted(rule) for name, rule in _RULES.items()})

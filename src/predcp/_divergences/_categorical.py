@@ -2,7 +2,7 @@
 
 With t_k = log p0_k / p_k every divergence is a sum over classes of non-negative terms, as for a
 coin. Slopes are covariances under p; velocities are measured from the most probable class, whose
-own term then vanishes exactly, so that a saturated softmax leaves the small ones in log space.
+own term then vanishes exactly, so that with a saturated softmax the small terms stay in log space.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.nn import log_sigmoid
 from jaxtyping import Array
 from numpyro.distributions.discrete import (
     CategoricalLogits,
@@ -29,11 +28,8 @@ from predcp._divergences._divergence import (
     Coordinates,
     Rule,
     counted,
-    jensen_shannon,
-    kl,
     register_family,
-    reverse_kl,
-    squared_hellinger,
+    register_rules,
 )
 from predcp._numerics.class_sums import (
     class_max,
@@ -51,25 +47,10 @@ def _coordinates(categorical) -> Coordinates:
 
 
 def _logits(distribution, by_probabilities: type):
-    """Logits up to a constant; from probabilities as their logs, whose program is then visible."""
+    """Logits up to a constant; of probabilities their logs, so that the program analysis sees the log."""
     if isinstance(distribution, by_probabilities):
         return jnp.log(jnp.asarray(distribution.probs))
     return jnp.asarray(distribution.logits)
-
-
-@register_family(dist.Categorical, dist.OrderedLogistic, class_axes=1)
-def _ordered_coordinates(ordered: dist.OrderedLogistic) -> Coordinates:
-    """Log probabilities `log(S(c_k - f) - S(c_(k-1) - f))`, S the sigmoid, which may be tiny."""
-    above = jnp.asarray(ordered.cutpoints) - jnp.asarray(ordered.predictor)[..., None]
-    low, high = above[..., :-1], above[..., 1:]
-    # S(b) - S(a) = S(b) S(-a) (1 - e^(a - b))
-    width = jnp.diff(jnp.asarray(ordered.cutpoints), axis=-1)
-    inner = log_sigmoid(high) + log_sigmoid(-low) + jnp.log(-jnp.expm1(-width))
-    return {
-        "logits": jnp.concatenate(
-            [log_sigmoid(above[..., :1]), inner, log_sigmoid(-above[..., -1:])], axis=-1
-        )
-    }
 
 
 @register_family(dist.Multinomial, MultinomialLogits, MultinomialProbs, class_axes=1)
@@ -167,16 +148,14 @@ def _jensen_shannon_terms(die: Die, direction: Array, log_size: Array):
     return die.log_p, from_top - mean
 
 
-_KL = Rule(_value(kl_part, 1.0), _slope(_kl_terms), bounded=True)
-_REVERSE = Rule(_value(reversed_kl_part, 1.0), _slope(_reverse_terms), bounded=False)
-kl.add(dist.Categorical, _KL)
-kl.add(dist.Multinomial, counted(_KL))
-reverse_kl.add(dist.Categorical, _REVERSE)
-reverse_kl.add(dist.Multinomial, counted(_REVERSE))
-squared_hellinger.add(
-    dist.Categorical, Rule(_value(hellinger_part, 0.25), _slope(_hellinger_terms), bounded=True)
-)
-jensen_shannon.add(
-    dist.Categorical,
-    Rule(_value(jensen_shannon_part, 0.25), _slope(_jensen_shannon_terms), bounded=True),
-)
+_RULES = {
+    name: Rule(_value(part, curvature), _slope(terms), bounded)
+    for name, part, curvature, terms, bounded in (
+        ("kl", kl_part, 1.0, _kl_terms, True),
+        ("reverse_kl", reversed_kl_part, 1.0, _reverse_terms, False),
+        ("squared_hellinger", hellinger_part, 0.25, _hellinger_terms, True),
+        ("jensen_shannon", jensen_shannon_part, 0.25, _jensen_shannon_terms, True),
+    )
+}
+register_rules(dist.Categorical, **_RULES)
+register_rules(dist.Multinomial, **{name: counted(rule) for name, rule in _RULES.items()})

@@ -6,8 +6,8 @@ cancels, but its second derivative does not, and
     f(d)      = int_0^1 (1 - s) f''(s d)[d, d] ds
     f'(d)[v]  = int_0^1         f''(s d)[d, v] ds,
 
-which Gauss's rule takes to rounding. Both are quadratic in the direction, so that the size of the
-displacement stays a log.
+which Gauss's rule computes to rounding error. Both are quadratic in the direction, so the size of
+the displacement can stay a log.
 """
 
 from collections.abc import Callable
@@ -36,8 +36,8 @@ class Gate(NamedTuple):
     """A factor of a divergence, the probability that there is an observation to compare.
 
     **Arguments**: the coordinate it depends on; the log of the factor; the formula of the product,
-    in which growing exponents of the two may cancel. The formula without the gate serves near
-    equality.
+    in which growing exponents of the two may cancel. Near equality the formula without the gate is
+    used.
     """
 
     coordinate: str
@@ -54,6 +54,8 @@ def closed_form(
     fixed: tuple[str, ...] = (),
     nodes: int = 1,
     gate: Gate | None = None,
+    near_formula: Formula | None = None,
+    length: Callable[[Coordinates, Coordinates], Array] | None = None,
 ) -> Rule:
     """The rule of a formula.
 
@@ -66,14 +68,17 @@ def closed_form(
     - `event_axes`: how many trailing axes of a coordinate belong to one observation; the terms have
         the other axes only.
     - `fixed`: coordinates that must not move.
-    - `nodes`: how many numbers the formula passes through for one observation.
+    - `nodes`: how many intermediate numbers the formula needs per observation.
     - `gate`: a factor of the divergence that moves too.
+    - `near_formula`: the formula whose second derivative is used, where that is another one.
+    - `length`: from the reference's coordinates and a direction to its length, per observation, which
+        stands for the largest coordinate where 1 may be far or near: a location counts in scales.
     """
     open_formula = formula if gate is None else gate.formula
 
     def total(reference: Coordinates, displacement: Coordinates) -> Array:
         """The divergence as a number, for displacements that are not large."""
-        return _sum(formula(reference, displacement))
+        return _sum((near_formula or formula)(reference, displacement))
 
     def bent(reference, direction, size, velocity, weights):
         """Integral of the weighted second derivative along the displacement."""
@@ -90,25 +95,32 @@ def closed_form(
         return jnp.tensordot(jnp.asarray(weights, kind), values, axes=1)
 
     def prepare(reference, direction, log_size):
-        shape = jnp.broadcast_shapes(
-            *(jnp.shape(array) for array in [*reference.values(), *direction.values()])
-        )
+        shapes = [jnp.shape(array) for array in [*reference.values(), *direction.values()]]
+        points = jnp.broadcast_shapes(*(shape[: len(shape) - event_axes] for shape in shapes))
         kind = jnp.result_type(*direction.values())
         held = () if gate is None else (gate.coordinate,)
-        direction = {
-            name: jnp.broadcast_to(direction[name], shape).astype(kind) for name in (*moving, *held)
-        }
+
+        def wide(name: str) -> Array:
+            pair = direction[name], reference[name]
+            events = (each.shape[each.ndim - event_axes :] for each in pair)
+            shape = (*points, *jnp.broadcast_shapes(*events))
+            return jnp.broadcast_to(direction[name], shape).astype(kind)
+
+        direction = {name: wide(name) for name in (*moving, *held)}
         expanded = jnp.asarray(log_size, kind)
         expanded = expanded.reshape(expanded.shape + (1,) * event_axes)
         size = {name: array * capped_exp(expanded) for name, array in direction.items()}
         # How far the coordinates of one observation have moved, over its event axes.
         axes = tuple(range(-event_axes, 0))
         moves = [jnp.max(jnp.abs(size[name]), axis=axes) for name in moving]
+        if length is not None:
+            own = jax.lax.stop_gradient((reference, {name: direction[name] for name in moving}))
+            moves = [length(*own) * capped_exp(jnp.asarray(log_size, kind))]
         is_near = jnp.stack(jnp.broadcast_arrays(*moves)).max(0) < near
-        wide = is_near.reshape(is_near.shape + (1,) * event_axes)
-        inner = {name: jnp.where(wide, size[name], 0.0) for name in moving}
+        spread = is_near.reshape(is_near.shape + (1,) * event_axes)
+        inner = {name: jnp.where(spread, size[name], 0.0) for name in moving}
         outer = {
-            name: jnp.where(wide, near, array) if name in moving else array
+            name: jnp.where(spread, near, array) if name in moving else array
             for name, array in size.items()
         }
         return direction, is_near, inner, outer
@@ -156,21 +168,37 @@ def closed_form(
     return Rule(value, slope, bounded, fixed, nodes * len(_NODES))
 
 
+# Where log B exceeds this, the distance is 1 to rounding; B goes on as a line, which stays finite.
+_MOST_LOG_DISTANCE = 35.0
+
+
 def hellinger_from(distance: Rule) -> Rule:
     """Squared Hellinger distance `1 - exp(-B)` from the rule of the Bhattacharyya distance B."""
 
+    def whole(terms: list[Terms]) -> tuple[Array, Array]:
+        """B, and the log of B beyond the largest that is followed."""
+        top = reduce(jnp.maximum, [jnp.where(c == 0.0, -jnp.inf, weight) for weight, c in terms])
+        top = jax.lax.stop_gradient(jnp.maximum(top, 0.0))
+        # Sums of terms that cancel may be 0 to rounding.
+        total = _sum([(jnp.where(c == 0.0, 0.0, weight - top), c) for weight, c in terms])
+        large = (top > 0.0) & (total > 0.0)
+        log_total = jnp.where(large, top + jnp.log(jnp.where(large, total, 1.0)), 0.0)
+        beyond = jnp.maximum(log_total - _MOST_LOG_DISTANCE, 0.0)
+        held = jnp.exp(jnp.minimum(log_total, _MOST_LOG_DISTANCE)) * (1.0 + beyond)
+        return jnp.where(large, held, total), beyond
+
     def value(reference, direction, log_size):
         terms = distance.value(reference, direction, log_size)
-        whole = _sum(terms)
-        tiny = whole < jnp.finfo(whole.dtype).eps
+        distant, _ = whole(terms)
+        tiny = distant < jnp.finfo(distant.dtype).eps
         return [
-            (jnp.zeros_like(whole), jnp.where(tiny, 0.0, -jnp.expm1(-whole))),
+            (jnp.zeros_like(distant), jnp.where(tiny, 0.0, -jnp.expm1(-distant))),
             *((weight, jnp.where(tiny, coefficient, 0.0)) for weight, coefficient in terms),
         ]
 
     def slope(reference, direction, log_size, velocity):
-        whole = _sum(distance.value(reference, direction, log_size))
+        distant, beyond = whole(distance.value(reference, direction, log_size))
         terms = distance.slope(reference, direction, log_size, velocity)
-        return [(weight - whole, coefficient) for weight, coefficient in terms]
+        return [(weight - distant - beyond, coefficient) for weight, coefficient in terms]
 
     return Rule(value, slope, True, distance.fixed, distance.nodes)

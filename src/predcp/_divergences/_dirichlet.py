@@ -12,9 +12,16 @@ import numpyro.distributions as dist
 from jax.nn import logsumexp
 from jaxtyping import Array
 
-from predcp._divergences._closed_form import closed_form
-from predcp._divergences._divergence import Coordinates, alike, kl, register_family, reverse_kl
-from predcp._numerics.special import Terms, digamma_1p, stirling_gap
+from predcp._divergences._closed_form import closed_form, hellinger_from
+from predcp._divergences._divergence import Coordinates, alike, register_family, register_rules
+from predcp._numerics.special import (
+    Terms,
+    digamma_1p,
+    exponential_excess,
+    log_mean_exp_zero,
+    stirling_gap,
+    stirling_rest_gap,
+)
 
 
 @register_family(dist.Dirichlet, dist.Dirichlet, class_axes=1)
@@ -74,8 +81,28 @@ def _reverse_formula(reference: Coordinates, displacement: Coordinates) -> list[
     ]
 
 
-for _divergence, _formula in ((kl, _kl_formula), (reverse_kl, _reverse_formula)):
-    _divergence.add(
-        dist.Dirichlet,
-        closed_form(_formula, ("log_concentration",), bounded=False, event_axes=1),
-    )
+# Bhattacharyya distance: the mean KL of both means from the mean of the concentrations, and what Stirling's
+# formula leaves.
+def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
+    log_a0, change = reference["log_concentration"], displacement["log_concentration"]
+    log_sum0 = logsumexp(log_a0, axis=-1)
+    grown = logsumexp(log_a0 + change, axis=-1) - log_sum0
+    rest = stirling_rest_gap(log_a0, change).sum(-1) - stirling_rest_gap(log_sum0, grown)
+    terms = [(jnp.zeros_like(rest), rest)]
+    for log_a, sign in ((log_a0 + change, -1.0), (log_a0, 1.0)):
+        move = log_mean_exp_zero(sign * change) - log_mean_exp_zero(sign * grown)[..., None]
+        for weight, excess in exponential_excess(move, jnp.zeros((), move.dtype)):
+            terms += [
+                (log_a[..., k] + weight[..., k], 0.5 * excess[..., k])
+                for k in range(move.shape[-1])
+            ]
+    return terms
+
+
+_KL, _REVERSE, _DISTANCE = (
+    closed_form(formula, ("log_concentration",), bounded=False, event_axes=1)
+    for formula in (_kl_formula, _reverse_formula, _distance_formula)
+)
+register_rules(
+    dist.Dirichlet, kl=_KL, reverse_kl=_REVERSE, squared_hellinger=hellinger_from(_DISTANCE)
+)

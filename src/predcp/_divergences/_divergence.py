@@ -1,14 +1,16 @@
-"""What a divergence is, and the table of the families of distributions it is known for.
+"""Divergences, and the table of the families of distributions each is known for.
 
-A distribution is described by its *coordinates*, a dictionary of arrays in which small changes are
-harmless (locations, logits, log scales). A divergence between a model and its reference is a
-function of the reference's coordinates and of the *displacement* of the model's from them, so
-that nothing is lost near equality. A displacement is `exp(log_size) * direction`: scales
-far outside floating point stay representable.
+A distribution is described by its *coordinates*, a dictionary of arrays without constraints
+(locations, logits, log scales). A divergence between a model and its reference is a function of the
+reference's coordinates and of the model's *displacement* from them, so that no digits are lost near
+equality. A displacement is `exp(log_size) * direction`, which represents scales far outside
+floating point.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ Coordinates = dict[str, Float[Array, "..."]]
 LogSize = Float[Array, "..."]
 # The coordinate that says which points of a masked distribution are observed: 1 or 0.
 _MASK = "mask"
-# What a mean over points is taken per: "trial", "row", or the units that each point stands for.
+# The unit of a mean over points: "trial", "row", or an array of units per point.
 Per = Any
 
 
@@ -40,11 +42,13 @@ class Rule(NamedTuple):
     - `slope`: (reference, direction, log_size, velocity) to the terms of its derivative,
         where the coordinates move with `exp(log_size) * velocity`.
     - `bounded`: whether the divergence stays finite as the displacement grows.
-    - `bounded_along`: coordinates along which it does, where it does not along all.
+    - `bounded_along`: the coordinates along which it stays finite, if not along all.
     - `fixed`: coordinates that the model and the reference must share.
-    - `nodes`: how many numbers the divergence of one observation passes through (nodes of a
-        quadrature), from which maps see how many scales they can take at once.
-    - `coarse`: the rule with half the nodes, where it is a quadrature whose error is reported.
+    - `nodes`: how many intermediate numbers one observation needs (nodes of a quadrature); maps
+        choose from it how many scales to evaluate at once.
+    - `coarse`: the rule with half the nodes, for the error estimate of a quadrature.
+    - `freed`: a coordinate, and the rule that is used if that coordinate moves too.
+    - `angles`: coordinates that go round a circle, which the scale of a map must not move.
     """
 
     value: Callable[[Coordinates, Coordinates, LogSize], list[Terms]]
@@ -54,9 +58,11 @@ class Rule(NamedTuple):
     nodes: int = 1
     bounded_along: tuple[str, ...] = ()
     coarse: Any = None
+    freed: Any = None
+    angles: tuple[str, ...] = ()
 
     def bounded_if(self, moving: set[str] | None) -> bool:
-        """Whether it stays finite as the coordinates `moving` move (None: all may)."""
+        """Whether it stays finite as the coordinates `moving` grow (None: any may)."""
         return self.bounded or (moving is not None and moving <= set(self.bounded_along))
 
 
@@ -64,23 +70,45 @@ class Member(NamedTuple):
     """One factor of an observation distribution.
 
     **Arguments**: its family; its coordinates; its batch shape, over which a divergence is averaged;
-    how many trailing axes of a coordinate belong to one observation (the classes of a softmax).
+    how many trailing axes of a coordinate belong to one observation (the classes of a softmax); the
+    coordinates that move, None where that is not known.
     """
 
     family: Any
     coordinates: Coordinates
     batch_shape: tuple[int, ...]
     class_axes: int
+    moving: frozenset[str] | None = None
 
 
+# One factor, or several whose divergences add up.
+Reader = Callable[[Any], Member | list[Member]]
 # How a class of NumPyro distributions is read.
-_READERS: dict[type, Callable[[Any], Member]] = {}
+_READERS: dict[type, Reader] = {}
+# Counts are summed up to the largest total count; up to this number where that is traced.
+_MOST_TRIALS = ContextVar("most_trials", default=128)
 
 
-def register_reader(*classes: type) -> Callable[[Callable[[Any], Member]], Callable]:
-    """Declare how `classes` of NumPyro distributions are read, where the family is found by reading."""
+@contextmanager
+def trials_up_to(count: int | None) -> Iterator[None]:
+    """Sum counts up to this total where total counts are traced; None changes nothing."""
+    token = _MOST_TRIALS.set(_MOST_TRIALS.get() if count is None else count)
+    try:
+        yield
+    finally:
+        _MOST_TRIALS.reset(token)
 
-    def record(reader: Callable[[Any], Member]) -> Callable[[Any], Member]:
+
+def most_trials(total_count: Any) -> int:
+    """The largest total count, or where it is traced the number set by `trials_up_to`."""
+    numbers = known(total_count)
+    return _MOST_TRIALS.get() if numbers is None else int(np.max(numbers, initial=1))
+
+
+def register_reader(*classes: type) -> Callable[[Reader], Reader]:
+    """Declare a function that reads `classes` of NumPyro distributions and finds their family."""
+
+    def record(reader: Reader) -> Reader:
         _READERS.update(dict.fromkeys(classes, reader))
         return reader
 
@@ -106,16 +134,13 @@ def alike(*values: Any) -> list[Array]:
 
     A Python number takes the type of the arrays beside it.
     """
-    kind = jnp.result_type(*values)
-    if not jnp.issubdtype(kind, jnp.floating):
-        kind = jnp.result_type(float)
+    kind = jnp.result_type(float, *values)
     return list(jnp.broadcast_arrays(*(jnp.asarray(value, kind) for value in values)))
 
 
 def families() -> set[Any]:
     """Every family that some divergence is known for."""
-    every = (kl, reverse_kl, squared_hellinger, jensen_shannon)
-    return {family for divergence in every for family in divergence._rules}
+    return {family for divergence in DIVERGENCES.values() for family in divergence._rules}
 
 
 class Divergence:
@@ -124,13 +149,17 @@ class Divergence:
     Call it on two NumPyro distributions of one family: `kl(p, q)` has the batch shape of the two;
     event dimensions are summed (exact for KL and reverse KL; for squared Hellinger and
     Jensen-Shannon the sum of the coordinate-wise divergences, an upper bound of the joint one).
+
+    A parameter that a rule needs to be the same in both (`df` of Student-t observations) gives an error
+    where it differs, and NaN inside of `jax.jit`, where numbers are not known.
     """
+
+    # Counts the rules: a compiled program is valid only for those it was traced with.
+    trace_key = 0
 
     def __init__(self, name: str):
         self.name = name
         self._rules: dict[Any, Rule] = {}
-        # Compiled programs are kept for the rules they were traced with.
-        self.rules_added = 0
 
     def __repr__(self) -> str:
         return f"predcp.{self.name}"
@@ -139,19 +168,22 @@ class Divergence:
         """Whether there is a rule for a family."""
         return family in self._rules
 
-    def rule(self, family: Any) -> Rule:
-        """The rule for a family, or an error that names those there are."""
+    def rule(self, family: Any, moving: Set[str] | None = None) -> Rule:
+        """The rule for a family whose coordinates `moving` move; an error lists the known families."""
         if family not in self._rules:
             names = ", ".join(sorted(other.__name__ for other in self._rules))
             raise ValueError(
                 f"divergence {self.name!r} is not known for {family.__name__} observations "
                 f"(it is for: {names}); add it with predcp.register_divergence"
             )
-        return self._rules[family]
+        rule = self._rules[family]
+        return rule.freed[1] if rule.freed and moving and rule.freed[0] in moving else rule
 
-    def check_fixed(self, family: Any, direction: Coordinates) -> None:
+    def check_fixed(
+        self, family: Any, direction: Mapping[str, Any], moving: Set[str] | None = None
+    ) -> None:
         """Refuse a displacement of a coordinate that the rule for the family holds fixed."""
-        for name in self.rule(family).fixed:
+        for name in self.rule(family, moving).fixed:
             numbers = known(direction[name])
             if numbers is not None and np.any(numbers != 0.0):
                 raise ValueError(
@@ -162,16 +194,20 @@ class Divergence:
     def coarsened(self) -> "Divergence":
         """The same with half the nodes of every quadrature."""
         made = Divergence(self.name)
-        made._rules = {family: rule.coarse or rule for family, rule in self._rules.items()}
+        made._rules = {
+            family: rule.coarse
+            or rule._replace(freed=rule.freed and (rule.freed[0], rule.freed[1].coarse))
+            for family, rule in self._rules.items()
+        }
         return made
 
     def add(self, family: Any, rule: Rule) -> None:
         """Add the rule for one family."""
         self._rules[family] = rule
-        self.rules_added += 1
+        self.trace_key += 1
 
     def __call__(self, p: dist.Distribution, q: dist.Distribution) -> Float[Array, "..."]:
-        """The divergence of `p` from the reference `q`, one value a batch element."""
+        """The divergence of `p` from the reference `q`, one value per batch element."""
         total = None
         for model, reference in zip(members(p), members(q), strict=True):
             if model.family is not reference.family:
@@ -179,13 +215,14 @@ class Divergence:
                     f"p and q must be of one family, got {model.family.__name__} "
                     f"and {reference.family.__name__}"
                 )
-            rule = self.rule(model.family)
             direction = {
                 name: model.coordinates[name] - reference.coordinates[name]
                 for name in model.coordinates
             }
             direction = _held(direction, reference.coordinates)
-            self.check_fixed(model.family, direction)
+            moving = _moving(direction)
+            rule = self.rule(model.family, moving)
+            self.check_fixed(model.family, direction, moving)
             batch_shape = jnp.broadcast_shapes(model.batch_shape, reference.batch_shape)
             kind = jnp.result_type(*direction.values())
             value = jnp.zeros(batch_shape, kind)
@@ -194,6 +231,10 @@ class Divergence:
             ):
                 term = jnp.exp(log_weight) * coefficient
                 value = value + term.sum(axis=tuple(range(len(batch_shape), term.ndim)))
+            for name in (each for each in rule.fixed if known(direction[each]) is None):
+                gap = beyond_rounding(direction[name], reference.coordinates[name])
+                moved = jnp.any(gap != 0.0, axis=tuple(range(len(batch_shape), gap.ndim)))
+                value = jnp.where(moved, jnp.nan, value)
             total = value if total is None else total + value
         assert total is not None
         return total
@@ -213,24 +254,22 @@ def members(distribution: Any) -> list[Member]:
     batch_shape = distribution.batch_shape
     inner: Any = distribution
     masks: list[Any] = []
-    while isinstance(inner, Independent | ExpandedDistribution | MaskedDistribution):
+    pairs = 0
+    while isinstance(inner, _WRAPPERS):
+        pairs += type(inner).__name__.startswith("Interval")
         if isinstance(inner, MaskedDistribution):
             masks.append(inner._mask)
         inner = inner.base_dist
     reader = next((_READERS[base] for base in type(inner).__mro__ if base in _READERS), None)
     if reader is not None:
         found = reader(inner)
-        summed = distribution.event_shape[: distribution.event_dim - inner.event_dim]
-        plates, class_axes = (*batch_shape, *summed), found.class_axes
-        spread = {
-            name: _spread(array, plates, class_axes) for name, array in found.coordinates.items()
-        }
-        if masks:
-            kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
-            kept = kept.reshape(*kept.shape, *[1] * class_axes)
-            kept = kept.astype(jnp.result_type(*spread.values()))
-            spread[_MASK] = _spread(kept, plates, class_axes)
-        return [found._replace(coordinates=spread, batch_shape=batch_shape)]
+        # For interval censoring a pair of limits is one observation.
+        summed = distribution.event_shape[: distribution.event_dim - inner.event_dim - pairs]
+        plates = (*batch_shape, *summed)
+        return [
+            _over_plates(member, batch_shape, plates, masks)
+            for member in (found if isinstance(found, list) else [found])
+        ]
     names = ", ".join(sorted(family.__name__ for family in families()))
     raise ValueError(
         f"no divergence is known for {type(inner).__name__} observations: {reason(type(inner))} "
@@ -238,8 +277,35 @@ def members(distribution: Any) -> list[Member]:
     )
 
 
+# Wrappers that are removed. For a censored observation, the uncensored outcome is predicted.
+_WRAPPERS = (
+    Independent,
+    ExpandedDistribution,
+    MaskedDistribution,
+    *(
+        getattr(dist, f"{side}CensoredDistribution")
+        for side in ("Left", "Right", "Interval")
+        if hasattr(dist, f"{side}CensoredDistribution")
+    ),
+)
+
+
+def _over_plates(
+    found: Member, batch_shape: tuple[int, ...], plates: tuple[int, ...], masks: list[Any]
+) -> Member:
+    """A factor with its coordinates broadcast to every point, and its mask."""
+    class_axes = found.class_axes
+    spread = {name: _spread(array, plates, class_axes) for name, array in found.coordinates.items()}
+    if masks:
+        kept = reduce(jnp.logical_and, map(jnp.asarray, masks))
+        kept = kept.reshape(*kept.shape, *[1] * class_axes)
+        kept = kept.astype(jnp.result_type(*spread.values()))
+        spread[_MASK] = _spread(kept, plates, class_axes)
+    return found._replace(coordinates=spread, batch_shape=batch_shape)
+
+
 def _spread(array: Array, plates: tuple[int, ...], class_axes: int) -> Array:
-    """A coordinate of every point, also where `expand` has left one for many."""
+    """A coordinate broadcast to every point (`expand` keeps one value for many points)."""
     classes = array.shape[array.ndim - class_axes :]
     return jnp.broadcast_to(array, (*plates, *classes))
 
@@ -294,7 +360,7 @@ def log_mean_and_elasticity(
     for member, start, move, size, speed in zip(
         found, reference, directions, log_sizes, velocities
     ):
-        rule = divergence.rule(member.family)
+        rule = divergence.rule(member.family, member.moving)
         move, speed = _held(move, start), _held(speed, start)
         log_points = _log_units(member, start, move, per, weights)
         for sums, terms in (
@@ -312,7 +378,7 @@ def log_mean_and_elasticity(
 def _log_units(
     member: Member, start: Coordinates, move: Coordinates, per: Per, weights: Array | None
 ) -> Array | float:
-    """Log of `sum_n w_n u_n` over the points that no mask leaves out."""
+    """Log of `sum_n w_n u_n` over the points that are not masked."""
     counts, mask = start.get("total_count"), start.get(_MASK)
     if (
         weights is None
@@ -337,66 +403,36 @@ def _log_units(
     return jnp.log(jnp.sum(jnp.broadcast_to(weighted, member.batch_shape).astype(kind)))
 
 
+def _moving(displacement: Coordinates) -> set[str]:
+    """Names of the coordinates that may move."""
+    return {name for name, array in displacement.items() if has_moved(name, known(array))}
+
+
+def has_moved(name: str, gap: np.ndarray | None) -> bool:
+    """Whether a coordinate may have moved; one that is a sum of others has their rounding."""
+    if gap is None:
+        return True
+    rounding = 64.0 * np.finfo(gap.dtype).eps if name == "log_mean" else 0.0
+    return bool(np.any(np.abs(gap) > rounding))
+
+
+def beyond_rounding(gap: Array, start: Array) -> Array:
+    """The difference from `start`, 0 where that is rounding: programs may compute one number twice."""
+    allowed = 64.0 * jnp.finfo(jnp.result_type(float, gap)).eps * jnp.maximum(1.0, jnp.abs(start))
+    return jnp.where(jnp.abs(gap) <= allowed, 0.0, gap)
+
+
 def _held(displacement: Coordinates, start: Coordinates) -> Coordinates:
-    """The displacement of the points that a mask keeps: the others stay where they are."""
+    """The displacement, 0 at masked points."""
     if _MASK not in start:
         return displacement
     return {name: array * start[_MASK] for name, array in displacement.items()}
 
 
 def _along_points(weights: Array, member: Member, rank: int) -> Array:
-    """Weights on the axes of points of an array that has draws before and more axes behind them."""
+    """Weights reshaped to the axes of points, for an array with draws before and other axes after them."""
     points = jnp.broadcast_to(weights, member.batch_shape)
     return points.reshape(*points.shape, *[1] * (rank - 1 - points.ndim))
-
-
-def register_divergence(
-    divergence: Divergence,
-    distribution: type,
-    coordinates: Callable[[Any], Coordinates],
-    bounded: bool = False,
-) -> Callable[[Callable[[Coordinates, Coordinates], Array]], Callable]:
-    """Teach a divergence a new family of NumPyro distributions (a decorator).
-
-    **Arguments**
-    - `divergence`: `predcp.kl` or another one.
-    - `distribution`: the NumPyro class.
-    - `coordinates`: reads a distribution as a dictionary of arrays of its batch shape.
-    - `bounded`: whether the divergence stays finite as the displacement grows; the prior is
-        then truncated at that bound.
-
-    The decorated function takes the reference's coordinates and the displacement of the model's,
-    and returns the divergence; write it so that it is accurate for a small displacement.
-    """
-    if not isinstance(divergence, Divergence):
-        raise ValueError(f"divergence must be one of predcp's divergences, got {divergence!r}")
-    register_family(distribution, distribution)(coordinates)
-
-    def record(function: Callable[[Coordinates, Coordinates], Array]):
-        divergence.add(distribution, differentiated(function, bounded))
-        return function
-
-    return record
-
-
-def differentiated(function: Callable[[Coordinates, Coordinates], Array], bounded: bool) -> Rule:
-    """A rule from a divergence alone, its slope by a forward derivative."""
-
-    def displaced(direction: Coordinates, log_size: LogSize) -> Coordinates:
-        return {name: jnp.exp(log_size) * array for name, array in direction.items()}
-
-    def value(reference, direction, log_size):
-        return [(jnp.zeros_like(log_size), function(reference, displaced(direction, log_size)))]
-
-    def slope(reference, direction, log_size, velocity):
-        _, tangent = jax.jvp(
-            lambda displacement: function(reference, displacement),
-            (displaced(direction, log_size),),
-            (displaced(velocity, log_size),),
-        )
-        return [(jnp.zeros_like(log_size), tangent)]
-
-    return Rule(value, slope, bounded)
 
 
 def counted(rule: Rule) -> Rule:
@@ -418,3 +454,10 @@ kl = Divergence("kl")
 reverse_kl = Divergence("reverse_kl")
 squared_hellinger = Divergence("squared_hellinger")
 jensen_shannon = Divergence("jensen_shannon")
+DIVERGENCES = {each.name: each for each in (kl, reverse_kl, squared_hellinger, jensen_shannon)}
+
+
+def register_rules(family: Any, **rules: Rule) -> None:
+    """Add the rules of one family, by name of the divergence."""
+    for name, rule in rules.items():
+        DIVERGENCES[name].add(family, rule)

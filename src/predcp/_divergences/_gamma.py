@@ -1,12 +1,12 @@
-"""Gamma observations, and every family that a fixed change of variables makes a gamma.
+"""Gamma observations, and families that a fixed change of variables turns into gammas.
 
 Coordinates are the log concentration and the log rate. With `a` the model's concentration, `a_0` the
 reference's, `r` the change of the log rate and psi the digamma function,
 
     KL = a psi(a) - log Gamma(a) - a - a_0 psi(a) + log Gamma(a_0) + a_0 r + a e^-r.
 
-A divergence does not change when the observation is transformed, so that exponential,
-Pareto, Kumaraswamy, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
+Divergences are invariant under transformations of the observation, so exponential, Pareto,
+Kumaraswamy, Gumbel, Levy, inverse gamma and chi-squared observations have the same rules.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,8 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array
 
 from predcp._divergences._closed_form import closed_form, hellinger_from
-from predcp._divergences._divergence import (
-    Coordinates,
-    alike,
-    kl,
-    register_family,
-    reverse_kl,
-    squared_hellinger,
-)
-from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap
+from predcp._divergences._divergence import Coordinates, alike, register_family, register_rules
+from predcp._numerics.special import Terms, digamma_1p, log_cosh, stirling_gap, stirling_rest_gap
 
 Weigh = Callable[[Array, Array], Array]
 
@@ -47,7 +40,7 @@ def _exponential_coordinates(exponential: dist.Exponential) -> Coordinates:
     return _exponential(jnp.log(*alike(exponential.rate)))
 
 
-# The families below are gammas for one value of a parameter only, which must not move.
+# The families below are gammas only for a fixed value of one parameter, which must not move.
 @register_family(dist.Gumbel, dist.Gumbel)
 def _gumbel_coordinates(gumbel: dist.Gumbel) -> Coordinates:
     loc, scale = alike(gumbel.loc, gumbel.scale)
@@ -77,8 +70,8 @@ def kl_formula(
 ) -> list[Terms]:
     """Terms of KL.
 
-    **Arguments**: `weigh`, from the part of a log weight that the reference has and the part that
-    moves to the log weight.
+    **Arguments**: `weigh`, which combines the part of a log weight from the reference with the part
+    that moves.
     """
     log_a0, log_ratio = reference["log_concentration"], displacement["log_concentration"]
     change = displacement["log_rate"]
@@ -106,17 +99,25 @@ def _reverse_formula(reference: Coordinates, displacement: Coordinates) -> list[
     ]
 
 
-# Equal concentrations: B = a log cosh(r / 2).
+# Bhattacharyya distance: with m the mean of the concentrations, d the change of their log and F as there,
+# m (log cosh(r / 2) - log cosh(d / 2) + tanh(d / 2) (d - r) / 2) + (F(a) + F(a_0)) / 2 - F(m).
 def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
-    return [(reference["log_concentration"], log_cosh(0.5 * displacement["log_rate"]))]
+    log_a0, grown = reference["log_concentration"], displacement["log_concentration"]
+    change, bend = displacement["log_rate"], log_cosh(0.5 * grown)
+    # The large parts of the three are |r| / 2, -|d| / 2 and sign(d) (d - r) / 2.
+    sign, decay, other = jnp.sign(grown), jnp.exp(-jnp.abs(grown)), jnp.exp(-jnp.abs(change))
+    within = 0.5 * (jnp.abs(change) - sign * change) + jnp.log1p(other) - jnp.log1p(decay)
+    within = within - sign * (grown - change) * decay / (1.0 + decay)
+    rest = stirling_rest_gap(log_a0, grown)
+    return [(log_a0 + 0.5 * grown + bend, within), (jnp.zeros_like(rest), rest)]
 
 
 MOVING = ("log_concentration", "log_rate")
-_KL = closed_form(kl_formula, MOVING, bounded=False)
-_REVERSE = closed_form(_reverse_formula, MOVING, bounded=False)
-HELLINGER = hellinger_from(
-    closed_form(_distance_formula, ("log_rate",), bounded=False, fixed=("log_concentration",))
-)
+_RULES = {
+    "kl": closed_form(kl_formula, MOVING, bounded=False),
+    "reverse_kl": closed_form(_reverse_formula, MOVING, bounded=False),
+    "squared_hellinger": hellinger_from(closed_form(_distance_formula, MOVING, bounded=False)),
+}
 for _family, _fixed in (
     (dist.Gamma, ()),
     (dist.Gumbel, ("scale",)),
@@ -124,5 +125,4 @@ for _family, _fixed in (
     (dist.Kumaraswamy, ("concentration1",)),
     (dist.Levy, ("loc",)),
 ):
-    for _divergence, _rule in ((kl, _KL), (reverse_kl, _REVERSE), (squared_hellinger, HELLINGER)):
-        _divergence.add(_family, _rule._replace(fixed=(*_rule.fixed, *_fixed)))
+    register_rules(_family, **{name: rule._replace(fixed=_fixed) for name, rule in _RULES.items()})

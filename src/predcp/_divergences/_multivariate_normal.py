@@ -8,21 +8,22 @@ A root is given by the logs of its diagonal and by what is below it. With L_0 th
 Reverse KL and the Bhattacharyya distance, `|z|^2 / 2` and `|z|^2 / 8`, are known for a shared root.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
 from predcp._divergences._closed_form import hellinger_from
-from predcp._divergences._divergence import (
-    Coordinates,
-    Rule,
-    kl,
-    register_family,
-    reverse_kl,
-    squared_hellinger,
+from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
+from predcp._numerics.special import (
+    capped_exp,
+    exponential_excess,
+    exponential_excess_slope,
+    half,
+    over_argument,
 )
-from predcp._numerics.special import capped_exp, exponential_excess, exponential_excess_slope, half
 
 
 @register_family(dist.MultivariateNormal, dist.MultivariateNormal, class_axes=1)
@@ -30,9 +31,20 @@ def _coordinates(normal: dist.MultivariateNormal) -> Coordinates:
     return _rooted(jnp.asarray(normal.loc), jnp.asarray(normal.scale_tril))
 
 
-@register_family(dist.MultivariateNormal, dist.LowRankMultivariateNormal, class_axes=1)
-def _low_rank_coordinates(normal: dist.LowRankMultivariateNormal) -> Coordinates:
+@register_family(
+    dist.MultivariateNormal, dist.LowRankMultivariateNormal, dist.CirculantNormal, class_axes=1
+)
+def _structured_coordinates(normal: Any) -> Coordinates:
     return _rooted(jnp.asarray(normal.loc), jnp.linalg.cholesky(normal.covariance_matrix))
+
+
+@register_family(dist.MultivariateNormal, dist.MatrixNormal, class_axes=1)
+def _matrix_coordinates(normal: dist.MatrixNormal) -> Coordinates:
+    """The entries row by row, whose covariance is a Kronecker product."""
+    loc = jnp.asarray(normal.loc)
+    root = jnp.einsum("...ij,...kl->...ikjl", normal.scale_tril_row, normal.scale_tril_column)
+    size = loc.shape[-2] * loc.shape[-1]
+    return _rooted(loc.reshape(*loc.shape[:-2], size), root.reshape(*root.shape[:-4], size, size))
 
 
 def _rooted(loc: Array, root: Array) -> Coordinates:
@@ -73,8 +85,8 @@ def _solved(reference: Coordinates, move: Coordinates, log_diagonal: Array) -> t
 def _moved(reference: Coordinates, direction: Coordinates, log_size: Array) -> tuple[Array, Array]:
     """z and M in units of the size of the displacement."""
     change = direction["log_diagonal"] * capped_exp(log_size)
-    ratio = jnp.where(change == 0.0, 1.0, jnp.expm1(change) / jnp.where(change == 0.0, 1.0, change))
-    return _solved(reference, direction, ratio * direction["log_diagonal"])
+    growth = over_argument(jnp.expm1, change, 0.5)
+    return _solved(reference, direction, growth * direction["log_diagonal"])
 
 
 def _kl_value(reference, direction, log_size):
@@ -116,6 +128,9 @@ def _shared_root(curvature: float) -> Rule:
     return Rule(value, slope, bounded=False, fixed=("log_diagonal", "below"))
 
 
-kl.add(dist.MultivariateNormal, Rule(_kl_value, _kl_slope, bounded=False))
-reverse_kl.add(dist.MultivariateNormal, _shared_root(1.0))
-squared_hellinger.add(dist.MultivariateNormal, hellinger_from(_shared_root(0.25)))
+register_rules(
+    dist.MultivariateNormal,
+    kl=Rule(_kl_value, _kl_slope, bounded=False),
+    reverse_kl=_shared_root(1.0),
+    squared_hellinger=hellinger_from(_shared_root(0.25)),
+)

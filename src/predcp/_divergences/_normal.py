@@ -6,17 +6,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from jax.nn import softplus
 from jaxtyping import Array
 
+from predcp._divergences._closed_form import closed_form, hellinger_from
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
     alike,
-    jensen_shannon,
-    kl,
     register_family,
-    reverse_kl,
-    squared_hellinger,
+    register_rules,
 )
 from predcp._numerics.panels import largest_change, nodes
 from predcp._numerics.special import (
@@ -32,7 +31,7 @@ from predcp._numerics.special import (
 )
 
 
-# The log of a log-normal observation is normal, and a divergence does not change with the variable.
+# The log of a log-normal observation is normal, and divergences are invariant under transformations.
 @register_family(dist.Normal, dist.Normal, dist.LogNormal)
 def _coordinates(normal: dist.Normal | dist.LogNormal) -> Coordinates:
     loc, scale = alike(normal.loc, normal.scale)
@@ -41,7 +40,7 @@ def _coordinates(normal: dist.Normal | dist.LogNormal) -> Coordinates:
 
 @register_family(dist.Normal, dist.HalfNormal)
 def _half_normal_coordinates(half: dist.HalfNormal) -> Coordinates:
-    """The sign, which has been lost, would tell nothing about the scale."""
+    """As a normal: the lost sign carries no information about the scale."""
     loc, scale = alike(0.0, half.scale)
     return {"loc": loc, "log_scale": jnp.log(scale)}
 
@@ -64,7 +63,7 @@ def _kl_slope(reference, direction, log_size, velocity):
     ]
 
 
-# The other way round: e^(-2 r) (d / sigma_0)^2 / 2 + (e^(-2 r) - 1 + 2 r) / 2.
+# Reversed: e^(-2 r) (d / sigma_0)^2 / 2 + (e^(-2 r) - 1 + 2 r) / 2.
 def _reverse_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
     narrowing = -2.0 * direction["log_scale"]
@@ -86,42 +85,12 @@ def _reverse_slope(reference, direction, log_size, velocity):
 
 
 # Bhattacharyya distance: (d / sigma_0)^2 / (4 (1 + e^(2 r))) + log cosh(r) / 2.
-def _distance(shift, change):
-    """The distance, and `1 / (1 + e^(2 r))` as a weight that cannot overflow."""
-    share = jnp.exp(-2.0 * jnp.maximum(change, 0.0)) / (1.0 + jnp.exp(-2.0 * jnp.abs(change)))
-    return 0.25 * shift**2 * share + 0.5 * log_cosh(change), share
-
-
-def _hellinger_value(reference, direction, log_size):
-    size = capped_exp(log_size)
-    shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    distance, _ = _distance(shift * size, direction["log_scale"] * size)
-    tiny = distance < jnp.finfo(distance.dtype).eps
-    near = 0.125 * shift**2 + 0.25 * direction["log_scale"] ** 2
+def _distance_formula(reference, displacement):
+    change = displacement["log_scale"]
+    weight = -softplus(2.0 * change) - 2.0 * reference["log_scale"]
     return [
-        (
-            jnp.where(tiny, 2.0 * log_size, 0.0),
-            jnp.where(tiny, near, -jnp.expm1(-jnp.where(tiny, 1.0, distance))),
-        )
-    ]
-
-
-def _hellinger_slope(reference, direction, log_size, velocity):
-    size = capped_exp(log_size)
-    shift = direction["loc"] * jnp.exp(-reference["log_scale"])
-    change = direction["log_scale"] * size
-    distance, share = _distance(shift * size, change)
-    shift_velocity = velocity["loc"] * jnp.exp(-reference["log_scale"])
-    speed = velocity["log_scale"]
-    # tanh(r) in units of the size, so that it does not underflow before it is squared.
-    ratio = jnp.where(change == 0.0, 1.0, jnp.tanh(change) / jnp.where(change == 0.0, 1.0, change))
-    return [
-        (2.0 * log_size - distance, 0.5 * shift * shift_velocity * share),
-        (2.0 * log_size - distance, 0.5 * ratio * direction["log_scale"] * speed),
-        (
-            3.0 * log_size - distance - 2.0 * jnp.abs(change),
-            -0.5 * shift**2 * speed / (1.0 + jnp.exp(-2.0 * jnp.abs(change))) ** 2,
-        ),
+        (weight, 0.25 * displacement["loc"] ** 2),
+        (jnp.zeros_like(change), 0.5 * log_cosh(change)),
     ]
 
 
@@ -140,7 +109,7 @@ class _Pair(NamedTuple):
     z: Array
     y: Array
     change: Array
-    log_tail: Array  # log of what the overlap falls by beyond the largest change that nodes resolve
+    log_tail: Array  # log decrease of the overlap beyond what the nodes resolve
 
 
 def _pair(reference, direction, log_size) -> _Pair:
@@ -160,7 +129,7 @@ def _pair(reference, direction, log_size) -> _Pair:
     near = (jnp.abs(shift) < 1.0) & (jnp.abs(held) < 1.0)
     t = held + 0.5 * jnp.where(near, gap, grid.z - grid.y) * (grid.z + grid.y)
     beyond = jnp.abs(change)[..., None] - jnp.abs(held)
-    # A narrow model sees the reference's density where it is itself.
+    # For a narrow model only the reference's density at its centre matters.
     ratio = jnp.abs(held) + jnp.where(held < 0.0, 0.5 * jnp.minimum(jnp.abs(shift), 1e6) ** 2, 0.0)
     log_tail = log_fermi(ratio + beyond) - log_fermi(ratio) - beyond
     return _Pair(log_p, log_q, t, grid.z, grid.y, held, log_tail)
@@ -189,7 +158,7 @@ def _jensen_shannon_value(reference, direction, log_size):
 
 
 # dJS = -E_p[s L(t)] / 2 with the score s of the model and L(t) = log((1 + e^t) / 2). As E_p s = 0,
-# log(1 + e^t) serves as well, and keeps its digits when the two have little in common.
+# log(1 + e^t) serves as well, and keeps its digits when the two hardly overlap.
 def _jensen_shannon_slope(reference, direction, log_size, velocity):
     pair = _pair(reference, direction, log_size)
     shift_velocity = _last_axis(velocity["loc"] * jnp.exp(-reference["log_scale"]))
@@ -211,10 +180,11 @@ def _jensen_shannon_slope(reference, direction, log_size, velocity):
     ]
 
 
-KL = Rule(_kl_value, _kl_slope, bounded=False)
-kl.add(dist.Normal, KL)
-reverse_kl.add(dist.Normal, Rule(_reverse_value, _reverse_slope, bounded=False))
-squared_hellinger.add(dist.Normal, Rule(_hellinger_value, _hellinger_slope, bounded=True))
-jensen_shannon.add(
-    dist.Normal, Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True, nodes=430)
+_DISTANCE = closed_form(_distance_formula, ("loc", "log_scale"), bounded=False)
+register_rules(
+    dist.Normal,
+    kl=Rule(_kl_value, _kl_slope, bounded=False),
+    reverse_kl=Rule(_reverse_value, _reverse_slope, bounded=False),
+    squared_hellinger=hellinger_from(_DISTANCE),
+    jensen_shannon=Rule(_jensen_shannon_value, _jensen_shannon_slope, bounded=True, nodes=430),
 )

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
-from predcp._divergences._divergence import Coordinates, Rule, kl, register_family, reverse_kl
+from predcp._divergences._closed_form import closed_form, hellinger_from
+from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
 from predcp._numerics.special import (
     Terms,
     capped_exp,
@@ -27,7 +28,7 @@ def _weighted(reference: Coordinates, terms: list[Terms]) -> list[Terms]:
 def _value(reference, direction, log_size):
     change = direction["log_rate"] * capped_exp(log_size)
     tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
-    # exp(d) leaves floating point long before d does: keep it in the weight when it grows.
+    # exp(d) overflows long before d does: keep it in the log weight when it grows.
     up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
     far = jnp.where(change > 0.0, expm1_minus(-up), expm1_minus_scaled(-down))
     weight = jnp.where(tiny, 2.0 * log_size, up)
@@ -38,14 +39,14 @@ def _slope(reference, direction, log_size, velocity):
     size = capped_exp(log_size)
     change = direction["log_rate"] * size
     tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
-    # Weighted as the value is, so that the ratio of the two keeps its digits.
+    # The same weights as the value, so that the ratio of the two keeps its digits.
     up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
     far = jnp.exp(down) * change * size
     coefficient = velocity["log_rate"] * jnp.where(tiny, direction["log_rate"], far)
     return _weighted(reference, [(jnp.where(tiny, 2.0 * log_size, up), coefficient)])
 
 
-# The other way round: r_0 (e^d - 1 - d).
+# Reversed: r_0 (e^d - 1 - d).
 def _reverse_value(reference, direction, log_size):
     return _weighted(reference, exponential_excess(direction["log_rate"], log_size))
 
@@ -55,5 +56,23 @@ def _reverse_slope(reference, direction, log_size, velocity):
     return _weighted(reference, terms)
 
 
-kl.add(dist.Poisson, Rule(_value, _slope, bounded=False))
-reverse_kl.add(dist.Poisson, Rule(_reverse_value, _reverse_slope, bounded=False))
+# Bhattacharyya distance: r_0 (e^(d/2) - 1)^2 / 2, whose powers are apart where derivatives are taken at 0.
+def _near_distance(reference, displacement):
+    change = displacement["log_rate"]
+    half = jnp.full_like(change, 0.5)
+    return _weighted(reference, [(change, half), (0.5 * change, -2.0 * half), (0.0 * change, half)])
+
+
+def _distance(reference, displacement):
+    change = displacement["log_rate"]
+    step = jnp.expm1(-0.5 * jnp.abs(change))
+    return _weighted(reference, [(jnp.maximum(change, 0.0), 0.5 * step**2)])
+
+
+_DISTANCE = closed_form(_distance, ("log_rate",), bounded=False, near_formula=_near_distance)
+register_rules(
+    dist.Poisson,
+    kl=Rule(_value, _slope, bounded=False),
+    reverse_kl=Rule(_reverse_value, _reverse_slope, bounded=False),
+    squared_hellinger=hellinger_from(_DISTANCE),
+)

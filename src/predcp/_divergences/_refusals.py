@@ -1,17 +1,14 @@
 """Why observations of a NumPyro distribution without a divergence are refused."""
 
 _SUPPORT = "its support moves with its parameters, so that the divergence is infinite"
-_PRIOR = "it is a prior on matrices or processes, which nothing observes; pass what is observed"
+_PRIOR = "it is a prior on matrices or processes that are not observed; pass the observations"
 _OPEN = "its divergences have no closed form and none has been registered"
-_MIXED = "it is a mixture, whose divergences have no closed form"
 
 _REASONS: dict[str, tuple[str, ...]] = {
     _SUPPORT: (
         "Delta",
         "DiscreteUniform",
-        "DoublyTruncatedPowerLaw",
         "LogUniform",
-        "LowerTruncatedPowerLaw",
         "Uniform",
     ),
     _PRIOR: (
@@ -29,20 +26,27 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "WishartCholesky",
         "ZeroSumNormal",
     ),
-    _MIXED: ("MixtureGeneral", "MixtureSameFamily"),
-    "which points are censored is part of the data; give the distribution without censoring": (
-        "IntervalCensoredDistribution",
-        "LeftCensoredDistribution",
-        "RightCensoredDistribution",
+    "without the sign there is no closed form; register a fallback": ("FoldedDistribution",),
+    "its marginals and its copula move together; pass the marginals as a tuple": (
+        "GaussianCopula",
+        "GaussianCopulaBeta",
     ),
-    "it carries no observation: its log density is a number": ("Unit",),
-    "its log density is relaxed, not that of the observation": ("RelaxedBernoulliLogits",),
+    "its counts have no upper bound; say up to which count to sum with "
+    "predcp.register_quadrature(BetaNegativeBinomial, counts=...)": ("BetaNegativeBinomial",),
+    "with its limit held it is Pareto(low, -alpha - 1); pass that": ("LowerTruncatedPowerLaw",),
+    "its normalising constant has no closed form": ("SineBivariateVonMises", "SineSkewed"),
+    "it is no observation: its log density is a number": ("Unit",),
 }
 
 
 def reason(distribution_class: type) -> str:
-    """Why a class is refused, in half a sentence."""
+    """The reason why a class is refused, as part of a sentence."""
     for text, classes in _REASONS.items():
         if any(base.__name__ in classes for base in distribution_class.__mro__):
             return text
     return _OPEN
+
+
+def is_refused(distribution_class: type) -> bool:
+    """Whether there is a specific reason."""
+    return reason(distribution_class) is not _OPEN

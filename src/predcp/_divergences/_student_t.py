@@ -9,27 +9,23 @@ rule in u then converges geometrically: to 1e-10 for df >= 1 and to 1e-7 for
 df = 0.5 with the nodes below.
 
 Near equality the terms that cancel are removed on paper, and the real line serves as the contour.
+Where only the location moves, the integral becomes a table.
 """
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.scipy.special import digamma
-from jaxtyping import Array
 
 from predcp._divergences._divergence import (
     Coordinates,
     Rule,
     alike,
-    kl,
     register_family,
-    reverse_kl,
+    register_rules,
 )
-from predcp._numerics.special import capped_exp, expm1_minus, log_cosh, minus_log1p
-from predcp._numerics.student_t import COUNTS, half_nodes, mean_log
-
-# The displacement, in units of sqrt(df) scales, up to which the form for small ones is used.
-_SWITCH = 0.25
+from predcp._numerics import student_t
+from predcp._numerics.special import capped_exp
+from predcp._numerics.student_t_shift import shift_divergence, stays
 
 
 @register_family(dist.StudentT, dist.StudentT)
@@ -40,57 +36,23 @@ def _coordinates(student: dist.StudentT) -> Coordinates:
 
 @register_family(dist.StudentT, dist.Cauchy, dist.HalfCauchy)
 def _cauchy_coordinates(cauchy: dist.Cauchy | dist.HalfCauchy) -> Coordinates:
-    """Of one degree of freedom; the sign, which a half has lost, would tell nothing of the scale."""
+    """One degree of freedom; the sign, lost in a half-Cauchy, tells nothing about the scale."""
     loc, scale, df = alike(getattr(cauchy, "loc", 0.0), cauchy.scale, 1.0)
     return {"loc": loc, "log_scale": jnp.log(scale), "df": df}
 
 
-def _far(df: Array, shift: Array, change: Array, reverse: bool) -> Array:
-    """KL away from equality; `shift` is in units of `sqrt(df)` times the reference's scale."""
-    # Exchanged, the shift is -d / s and the scale 1 / s, in units of the model's scale.
-    log_scale, log_shift_unit = (-change, -change) if reverse else (change, jnp.zeros_like(change))
-    largest = jnp.maximum(log_scale, log_shift_unit + jnp.log(jnp.maximum(jnp.abs(shift), 1.0)))
-    unit = jax.lax.stop_gradient(jnp.maximum(largest, 0.0))
-    moved = mean_log(df, unit, shift * jnp.exp(log_shift_unit - unit), jnp.exp(log_scale - unit))
-    still = digamma(0.5 * (df + 1.0)) - digamma(0.5 * df)
-    return -log_scale + 0.5 * (df + 1.0) * (moved - still)
-
-
-def _near(df: Array, shift: Array, change: Array, reverse: bool) -> Array:
-    """KL near equality, from pairs of nodes z and -z of the real line."""
-    if reverse:
-        shift, change = -shift * jnp.exp(-change), -change
-    df = df[..., None]
-    u, weight = half_nodes(df)
-    weight = weight * jnp.exp(-df * log_cosh(u))
-    weight = weight / jnp.sum(weight, -1, keepdims=True)
-    # Shares of c = 1 + z^2 / df in units of cosh(u)^2: 1 = still^2 + part.
-    part, still = jnp.tanh(u) ** 2, 1.0 / jnp.cosh(u) ** 2
-    widening = jnp.expm1(2.0 * change)[..., None]
-    scale_part = -jnp.sum(weight * minus_log1p(widening * part), -1)
-    # (1 + (r z + d)^2 / df)(1 + (r z - d)^2 / df) / c_r^2 - 1
-    wide = 1.0 + widening * part
-    q = shift[..., None] ** 2 * still
-    x = q * (2.0 * wide + q - 4.0 * part * (1.0 + widening)) / wide**2
-    shift_part = 0.5 * jnp.sum(weight * jnp.log1p(x), -1)
-    return 0.5 * (df[..., 0] + 1.0) * (scale_part + shift_part) + 0.5 * expm1_minus(2.0 * change)
-
-
 def _rule(reverse: bool) -> Rule:
     def parts(reference, direction, log_size):
-        """Degrees of freedom, directions of shift and log scale, and how far they have gone."""
+        """Degrees of freedom, directions of shift and log scale, and the size of the displacement."""
         df, unit = reference["df"], jnp.exp(-reference["log_scale"]) / jnp.sqrt(reference["df"])
         shift, change = jnp.broadcast_arrays(direction["loc"] * unit, direction["log_scale"])
         size = jnp.maximum(jnp.abs(shift), jnp.abs(change)) * capped_exp(log_size)
         return df, unit, shift, change, size
 
-    def divergence(df, shift, change, size):
-        near = size < _SWITCH
-        inner_shift, inner_change = (jnp.where(near, each, 0.0) for each in (shift, change))
-        shift, change = (jnp.where(near, _SWITCH, each) for each in (shift, change))
-        return jnp.where(
-            near, _near(df, inner_shift, inner_change, reverse), _far(df, shift, change, reverse)
-        )
+    def divergence(df, shift, change, size, still):
+        if still:
+            return shift_divergence(student_t.of_shift, df, shift)
+        return student_t.divergence(df, shift, change, size, reverse)
 
     def fisher(df, shift, change, shift_speed, speed):
         """Both Fisher informations; the shift is in units of sqrt(df)."""
@@ -100,7 +62,8 @@ def _rule(reverse: bool) -> Rule:
         df, _, shift, change, moved = parts(reference, direction, log_size)
         tiny = moved < jnp.finfo(moved.dtype).eps
         size = capped_exp(log_size)
-        whole = divergence(df, shift * size, change * size, moved)
+        still = stays(direction["log_scale"])
+        whole = divergence(df, shift * size, change * size, moved, still)
         return [
             (2.0 * log_size, jnp.where(tiny, 0.5 * fisher(df, shift, change, shift, change), 0.0)),
             (jnp.zeros_like(whole), jnp.where(tiny, 0.0, whole)),
@@ -113,15 +76,16 @@ def _rule(reverse: bool) -> Rule:
         tiny = moved < jnp.finfo(moved.dtype).eps
         size = capped_exp(log_size)
         _, rise = jax.jvp(
-            lambda s, c: divergence(df, s, c, moved), (shift * size, change * size), tuple(speeds)
+            lambda s, c: divergence(df, s, c, moved, stays(direction["log_scale"])),
+            (shift * size, change * size),
+            tuple(speeds),
         )
         return [
             (2.0 * log_size, jnp.where(tiny, fisher(df, shift, change, *speeds), 0.0)),
             (log_size + jnp.zeros_like(rise), jnp.where(tiny, 0.0, rise)),
         ]
 
-    return Rule(value, slope, bounded=False, fixed=("df",), nodes=COUNTS["float64"])
+    return Rule(value, slope, bounded=False, fixed=("df",), nodes=student_t.COUNTS["float64"])
 
 
-kl.add(dist.StudentT, _rule(reverse=False))
-reverse_kl.add(dist.StudentT, _rule(reverse=True))
+register_rules(dist.StudentT, kl=_rule(reverse=False), reverse_kl=_rule(reverse=True))

@@ -4,23 +4,19 @@ With the model's concentration k and the reference's k_0, `c = k_0 / k`, and d t
 
     KL = -log c - k_0 d - (1 - c) gamma + e^(k_0 d) Gamma(1 + c) - 1,
 
-gamma Euler's constant. Where the concentration is shared the observation is a power of an exponential one,
-which has a Hellinger distance.
+with Euler's constant gamma. For a shared concentration the observation is a power of an exponential one,
+whose Hellinger distance is known.
 """
+
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from jaxtyping import Array
 
 from predcp._divergences._closed_form import closed_form, hellinger_from
-from predcp._divergences._divergence import (
-    Coordinates,
-    alike,
-    kl,
-    register_family,
-    reverse_kl,
-    squared_hellinger,
-)
+from predcp._divergences._divergence import Coordinates, alike, register_family, register_rules
 from predcp._numerics.special import Terms, capped_exp, log_cosh, log_gamma_1p
 
 
@@ -40,7 +36,7 @@ def _kl_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms
     ]
 
 
-# The other way round: k for k_0, -d for d and 1 / c for c.
+# Reversed: k, -d and 1 / c take the place of k_0, d and c.
 def _reverse_formula(reference: Coordinates, displacement: Coordinates) -> list[Terms]:
     change = displacement["log_concentration"]
     ratio = capped_exp(change)
@@ -58,8 +54,17 @@ def _distance_formula(reference: Coordinates, displacement: Coordinates) -> list
     return [(jnp.zeros_like(stretch), log_cosh(0.5 * stretch))]
 
 
+def _length(reference: Coordinates, direction: Coordinates) -> Array:
+    stretch = jnp.abs(jnp.exp(reference["log_concentration"]) * direction["log_scale"])
+    return jnp.maximum(stretch, jnp.abs(direction.get("log_concentration", 0.0)))
+
+
 _MOVING = ("log_scale", "log_concentration")
-kl.add(dist.Weibull, closed_form(_kl_formula, _MOVING, bounded=False))
-reverse_kl.add(dist.Weibull, closed_form(_reverse_formula, _MOVING, bounded=False))
-_DISTANCE = closed_form(_distance_formula, _MOVING[:1], bounded=False, fixed=_MOVING[1:])
-squared_hellinger.add(dist.Weibull, hellinger_from(_DISTANCE))
+_RULE = partial(closed_form, bounded=False, length=_length)
+_DISTANCE = _RULE(_distance_formula, _MOVING[:1], fixed=_MOVING[1:])
+register_rules(
+    dist.Weibull,
+    kl=_RULE(_kl_formula, _MOVING),
+    reverse_kl=_RULE(_reverse_formula, _MOVING),
+    squared_hellinger=hellinger_from(_DISTANCE),
+)

@@ -1,7 +1,7 @@
 """Convergence of chains: rank-normalised split R-hat and effective sample sizes.
 
 The same definitions as in arviz-stats (Vehtari et al., 2021), against which the tests check them.
-arviz-stats is an extra and not needed at run time. It computes one quantity after the other; here
+arviz-stats is an extra and not needed at run time. It computes quantities one by one; here
 thousands of coefficients are one array operation, which a sampler repeats while it runs.
 """
 
@@ -21,7 +21,7 @@ def rank_normalised_rhat(draws: np.ndarray) -> np.ndarray:
 
 
 def varying_quantities(draws: np.ndarray) -> np.ndarray:
-    """The quantities that are not the same number in every draw of every chain.
+    """The quantities that are not constant over all draws and chains.
 
     R-hat is undefined for constants, such as saturated probabilities; treat them as converged.
 
@@ -91,14 +91,14 @@ def _ess(values: np.ndarray) -> np.ndarray:
     chains, length = values.shape[:2]
     correlation = _autocorrelation(values)
     pairs = correlation[: length // 2 * 2].reshape(length // 2, 2, *values.shape[2:])
-    # Lags above length - 3 rest on two draws or fewer.
+    # Lags above length - 3 use two draws or fewer.
     pairs = pairs[: max((length - 1) // 2, 1)]
     sums = pairs.sum(axis=1)
     positive = np.logical_and.accumulate(sums > 0.0, axis=0)
     # The last pair closes the sequence whatever its sign.
     positive[-1] = False
     decreasing = np.minimum.accumulate(sums, axis=0)
-    # Half of the first pair beyond the sequence still tells something where it is positive.
+    # Add the first lag after the sequence where it is positive.
     beyond = np.take_along_axis(pairs[:, 0], positive.sum(axis=0)[None], axis=0)[0]
     time = -1.0 + 2.0 * np.where(positive, decreasing, 0.0).sum(axis=0) + np.maximum(beyond, 0.0)
     total = chains * length

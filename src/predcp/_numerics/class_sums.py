@@ -1,4 +1,4 @@
-"""Sums and maxima over the classes of a softmax, which are few."""
+"""Sums and maxima over the classes of a softmax, usually few."""
 
 from functools import reduce
 
@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# Up to so many classes a sum is written out: a compiler makes one program of additions and what
-# surrounds them, but a program of its own of every reduction.
+# Up to this number of classes a sum is written out: a compiler fuses additions with the code around
+# them, but makes a separate loop of every reduction.
 _WRITTEN_OUT = 8
 
 
@@ -43,13 +43,13 @@ def top_class(logits: Array) -> Array:
 
 
 def from_top_class(values: Array, top: Array) -> Array:
-    """Values less that of the top class, which is exactly 0 however a compiler rounds the rest."""
+    """Values minus that of the top class, whose own difference is exactly 0 for any rounding."""
     own = jnp.arange(values.shape[-1]) == top
     # A sum of one term, not a look-up: the derivative of a look-up scatters, which a GPU does slowly.
     return jnp.where(own, 0.0, values - class_sum(jnp.where(own, values, 0.0)))
 
 
 def log_softmax_from_top(from_top: Array) -> Array:
-    """Log probabilities from logits measured from the largest, which huge ones cannot overflow."""
+    """Log probabilities from logits relative to the largest; they cannot overflow."""
     below = jnp.minimum(from_top, 0.0)
     return below - jnp.log(class_sum(jnp.exp(below)))

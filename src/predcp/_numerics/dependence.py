@@ -30,7 +30,7 @@ _SUMS = {"add", "sub", "add_any", "concatenate", "pad", "max", "min", "stack"}
 # Functions with f(0) = 0 of their first operand; the others are indices or sizes.
 _FIXING_ZERO = {
     "abs", "asin", "asinh", "atan", "atanh", "broadcast_in_dim", "cbrt", "cholesky", "convert_element_type",
-    "copy", "copy_p", "cumsum", "div", "dynamic_slice", "erf", "expand_dims", "expm1", "gather",
+    "copy", "copy_p", "cumsum", "dynamic_slice", "erf", "expand_dims", "expm1", "gather",
     "imag", "log1p", "neg", "real", "reduce_max", "reduce_min", "reduce_sum", "reshape", "rev",
     "sign", "sin", "sinh", "slice", "sort", "split", "sqrt", "square", "squeeze",
     "stop_gradient", "tan", "tanh", "tile", "transpose", "unstack",
@@ -45,7 +45,7 @@ def dependencies(
     **Arguments**
     - `function`: takes the inputs as keyword arguments, returns a pytree of arrays.
     - `inputs`: pytrees of arrays (or of their shapes), by label.
-    - `zero`: labels of inputs to take for zero.
+    - `zero`: labels of inputs that are zero.
 
     **Returns** a pytree like the function's result, with an `Origin` for each array.
     """
@@ -103,7 +103,7 @@ def _apply(equation: Any, origins: list[Origin]) -> list[Origin]:
 
 
 def _either(*origins: Origin) -> Origin:
-    """What is known of a value that may be any of these."""
+    """What is known of a value that may be any one of several."""
     labels = frozenset().union(*(origin.labels for origin in origins))
     return Origin(labels, all(origin.zero for origin in origins))
 
@@ -126,7 +126,7 @@ def _while(parameters: dict[str, Any], origins: list[Origin]) -> list[Origin]:
     while True:
         (stop,) = _follow(parameters["cond_jaxpr"].jaxpr, [*asked, *carry])
         results = _follow(parameters["body_jaxpr"].jaxpr, [*fixed, *carry])
-        # How often the loop runs depends on what its test depends on.
+        # The number of steps of the loop depends on the inputs of its test.
         after = [
             _either(old, Origin(new.labels | stop.labels, new.zero))
             for old, new in zip(carry, results)
@@ -146,6 +146,9 @@ def _is_zero(equation: Any, origins: list[Origin]) -> bool:
         return origins[0].zero and origins[2].zero
     if name == "select_n":
         return all(origin.zero for origin in origins[1:])
+    if name == "div":
+        # Zero over zero is not zero.
+        return origins[0].zero and not origins[1].zero
     if name in _FIXING_ZERO:
         return origins[0].zero
     if name == "triangular_solve":

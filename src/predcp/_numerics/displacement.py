@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-# A power of tau outside this range is not a local exponent but a sign that there is none.
+# An exponent outside this range means that there is no local power of tau.
 _POWERS = (0.02, 50.0)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 # Three nodes leave an error of (bend / 4)^3 for a smooth model: at most 2e-13 at this bend.
@@ -33,6 +33,8 @@ def parameter_step(
     )
 
     def step(value, start, speed, change):
+        if not _is_real(value):
+            return speed
         moving = speed != 0.0
         power = jnp.where(moving, change / jnp.where(moving, speed, 1.0), 1.0)
         regular = (power > _POWERS[0]) & (power < _POWERS[1])
@@ -57,22 +59,33 @@ def displacement(
     moved, speed = jax.jvp(coordinates, (theta,), (velocity,))
 
     def derivative(fraction: Array) -> PyTree:
-        part = jax.tree.map(lambda start, change: start + fraction * change, origin, step)
+        def between(start: Array, end: Array, speed: Array, change: Array) -> Array:
+            if not _is_real(end):
+                return end
+            # What does not move has the slopes of theta: those of the origin may be cut off.
+            return jnp.where(speed != 0.0, start + fraction * change, end)
+
+        part = jax.tree.map(between, origin, theta, velocity, step)
         return jax.jvp(coordinates, (part,), (step,))[1]
 
-    kind = jnp.result_type(*jax.tree.leaves(step))
+    kind = jnp.result_type(*jax.tree.leaves(theta))
     local = jax.vmap(derivative)(jnp.asarray(0.5 + 0.5 * _NODES, kind))
 
     def choose(here: Array, start: Array, slopes: Array) -> Array:
         integral = jnp.tensordot(jnp.asarray(0.5 * _WEIGHTS, slopes.dtype), slopes, axes=1)
         difference = here - start
         bend = jnp.abs(slopes[0] - 2.0 * slopes[1] + slopes[2])
-        # A coordinate that rounding alone moves has slopes of that size, and no shape to speak of.
+        # If only rounding moves a coordinate, its slopes are of that size and have no shape.
         rounding = 64.0 * jnp.finfo(slopes.dtype).eps * jnp.max(jnp.abs(slopes))
         smooth = bend <= jnp.maximum(_MOST_BEND * jnp.max(jnp.abs(slopes), axis=0), rounding)
-        # A kink or a saturation between the nodes shows in the difference, unless it is noise.
+        # A kink or a saturation between the nodes shows up in the difference, unless that is noise.
         size = jnp.maximum(1.0, jnp.maximum(jnp.abs(here), jnp.abs(start)))
         noise = 64.0 * jnp.finfo(slopes.dtype).eps * size
         return jnp.where(smooth & (jnp.abs(integral - difference) <= noise), integral, difference)
 
     return jax.tree.map(choose, moved, reference, local), speed
+
+
+def _is_real(leaf: Array) -> bool:
+    """Whether a leaf is real; whole numbers do not move, and their velocity has no number."""
+    return jnp.issubdtype(leaf.dtype, jnp.floating)

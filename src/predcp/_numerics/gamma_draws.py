@@ -1,8 +1,8 @@
 """Logs of gamma draws, all elements together.
 
 `jax.random.loggamma` draws its elements one after another on a CPU, which takes seconds for a
-million. Here every element makes a proposal in every round (Marsaglia and Tsang, 2000), and
-five or six rounds see the last one accepted.
+million. Here every element makes a proposal in every round (Marsaglia and Tsang, 2000); all
+are accepted after five or six rounds.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def log_gamma_draws(
         outside = root <= 0.0
         proposed = 3.0 * jnp.log(jnp.where(outside, 1.0, root))
         log_ratio = 0.5 * x**2 + d - d * root**3 + d * proposed
-        # Written so that NaN is accepted and ends the loop.
+        # In this form NaN counts as accepted and ends the loop.
         rejected = outside | (-jax.random.exponential(key_uniform, shape, dtype) > log_ratio)
         return key, jnp.where(done, log_cube, proposed), done | ~rejected
 

@@ -1,9 +1,9 @@
 """Find, from the traced program, whether predictions move from the reference as a power of tau.
 
 `f(tau) = constant + tau^a z` holds for a linear predictor `x @ (tau * lam * xi)`, and for a
-ReLU branch without a bias. The divergence is then a function of `tau^a z` with `z` computed once:
-no forward pass an evaluation. The rules below follow the degree `a` through the program
-and are exact, never numerical; anything they do not know is "not a power".
+ReLU branch without a bias. The divergence is then a function of `tau^a z` with `z` computed once,
+without a forward pass per evaluation. The rules below follow the degree `a` through the program
+and are exact, never numerical; an unknown operation gives "not a power".
 """
 
 from collections.abc import Callable, Sequence
@@ -160,7 +160,7 @@ def power_and_moving(
 ) -> tuple[tuple[Fraction, bool], tuple[bool, ...]] | None:
     """The degree `a` if every array of `function(tau, *fixed)` is fixed or `constant + tau^a z`.
 
-    None if it is not so, or not seen to be.
+    None if it is not so or cannot be shown.
 
     **Returns** the degree and whether no moving array has a constant part; by array, whether it moves.
     """

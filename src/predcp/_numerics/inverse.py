@@ -7,7 +7,7 @@ both are nearly straight lines in `log tau` at either end, so that few steps are
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,9 @@ Vector = Float[Array, "targets"]
 Evaluate = Callable[[Scalar], tuple[Scalar, Scalar]]
 
 _MOST_STEPS = 120
-# After so many steps only bisection is trusted.
+# From this step on only bisection is used.
 _NEWTON_STEPS = 40
-# Steps outside a bracket trust no slope below one in so many.
+# Steps outside a bracket take the slope to be at least the inverse of this.
 _LEAST_SLOPE_INVERSE = 1000.0
 _TABLE_NODES = 2048
 _TABLE_FROM = 4 * _TABLE_NODES
@@ -32,7 +32,7 @@ _TABLE_REACH = 60.0
 
 
 def _ratio(log_kappa: Array, log_supremum: Array) -> tuple[Array, Array, Array]:
-    """Log of `kappa / sup`, that ratio where psi bends, and where it does (nowhere if unbounded)."""
+    """Log of `kappa / sup`, that ratio where psi is curved, and where it is (nowhere if unbounded)."""
     bounded = jnp.isfinite(log_supremum)
     eps = jnp.finfo(log_kappa.dtype).eps
     log_ratio = jnp.minimum(log_kappa - jnp.where(bounded, log_supremum, 0.0), -0.5 * eps)
@@ -58,7 +58,7 @@ class _State(NamedTuple):
     log_tau: Vector
     low: Vector
     high: Vector
-    reach: Vector  # how far to step where one side has no bracket yet
+    reach: Vector  # step size while one side has no bracket yet
     last_step: Vector
     done: Array
     steps: Array
@@ -91,7 +91,7 @@ def _newton(
         bracketed = jnp.isfinite(low) & jnp.isfinite(high)
         width = jnp.where(bracketed, high - low, jnp.inf)
         steepness = _steepness(value, log_elasticity, log_supremum)
-        # Rates that are exponentials make psi one too: far above the root its log is straighter.
+        # For rates that are exponentials psi is one too: far above the root its log is straighter.
         overshot = (target > 1.0) & (psi > 4.0 * target)
         down = jnp.log(jnp.where(overshot, target / psi, 1.0)) * psi
         step = jnp.where(overshot, down, -residual) / steepness
@@ -118,7 +118,7 @@ def _newton(
         exact = jnp.abs(residual) <= rounding * bend * jnp.maximum(1.0, jnp.abs(value))
         exact |= width <= rounding * jnp.maximum(1.0, jnp.abs(here))
         moved = here + jnp.where(exact, 0.0, jnp.where(final, step, chosen))
-        # A map without a value here has no root to offer.
+        # A map without a value here has no root.
         moved = jnp.where(jnp.isnan(residual), jnp.nan, moved)
         return _State(
             jnp.where(state.done, here, moved),
@@ -173,7 +173,7 @@ def _from_table(
     rise = right - left
     curve = (1.0 - s) * (tangents[index] - rise) - s * (tangents[index + 1] - rise)
     inner = left + s * (rise + (1.0 - s) * curve)
-    # Outside the table the map is a straight line for all practical purposes.
+    # Outside the table the map is very nearly a straight line.
     outer = jnp.where(s < 0.0, left + s * tangents[index], right + (s - 1.0) * tangents[index + 1])
     return jnp.where((s < 0.0) | (s > 1.0), outer, inner)
 
@@ -236,7 +236,7 @@ def invert(
     **Returns** roots, shape (n,): `inf` at or above the supremum, NaN where the search did not
     converge (a map that levels off or jumps at the target).
     """
-    # Targets in single precision of a map in double, or the other way round: the wider serves both.
+    # Target and map may differ in precision: use the wider one.
     found = jax.eval_shape(evaluate, jnp.zeros((), log_kappa.dtype))[0]
     dtype = jnp.result_type(log_kappa, guess, log_supremum, found)
     log_kappa, guess, log_supremum = (
@@ -246,24 +246,21 @@ def invert(
     return _solve(closed, chunk, tuple(constants), log_kappa, guess, log_supremum)
 
 
-def count_evaluations(
-    evaluate: Evaluate, log_kappa: Scalar, guess: Scalar, log_supremum: Scalar
-) -> Array:
-    """How many evaluations of the map one inversion takes."""
-    target = _straighten(log_kappa, log_supremum)[None]
-    return _newton(jax.vmap(evaluate), target, guess[None], log_supremum)[1]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def raise_without_root(asked: Callable[[np.ndarray], np.ndarray] | None = None) -> Callable:
-    """Make a method whose answers are roots raise a RuntimeError where one was not found.
+def raise_without_root(
+    asked: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Callable[[_Method], _Method]:
+    """Make a method that returns roots raise a RuntimeError if one was not found.
 
-    While it is traced nothing can be raised: there a missing root is NaN.
+    A traced call cannot raise: there a missing root is NaN.
 
-    **Arguments**: `asked`, from the method's first argument to where an answer exists; left out,
-    every answer does.
+    **Arguments**: `asked`, a function from the method's first argument to where a root exists; by
+    default everywhere.
     """
 
-    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(method: _Method) -> _Method:
         @wraps(method)
         def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
             roots = method(self, *arguments, **keywords)
@@ -281,7 +278,7 @@ def raise_without_root(asked: Callable[[np.ndarray], np.ndarray] | None = None) 
                 )
             return roots
 
-        return call
+        return cast(_Method, call)
 
     return decorate
 

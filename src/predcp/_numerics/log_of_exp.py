@@ -1,12 +1,15 @@
 """Take logs of rates and probabilities in a program without forming them.
 
 A count model is written `Poisson(exp(eta))` or `Poisson(softplus(eta))`, and its coordinate is the
-log of the rate. Through the rate that log is infinite or NaN from `|eta| = 745` on, although nothing
-is wrong with `eta`. The rules below follow known logs through the program: of exponentials, of
-sigmoids and their complements, of `log1p`, and of products, sums and rearrangements of these.
+log of the rate. Computed from the rate, that log is infinite or NaN from `|eta| = 745` on, although `eta`
+is a good number. The rules below follow known logs through the program: of exponentials, of
+sigmoids and their complements, of `log1p`, of the normal distribution function, of exponentials of
+exponentials (complementary log-log), and of products, sums and rearrangements of these.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -17,26 +20,27 @@ from jax.extend.core import Literal
 from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array
 
-from predcp._numerics.special import log_softplus
+from predcp._numerics.special import log_erfc, log_share, log_softplus, tangent_exp
 
 _RESHAPING = {"broadcast_in_dim", "convert_element_type", "copy", "dynamic_slice", "expand_dims",
               "gather", "reshape", "rev", "slice", "squeeze", "stop_gradient", "transpose"}  # fmt: skip
 _JOINING = {"concatenate", "stack"}
 _INLINED = {"pjit", "jit"}
 _CUSTOM = {"custom_jvp_call", "custom_vjp_call"}
-_SOURCES = {"exp", "logistic"}
+_SOURCES = {"exp", "logistic", "erf", "erfc"}
 
 
 class _Known(NamedTuple):
-    """What is known of a value v besides itself.
+    """Logs that are known of a value v.
 
-    **Arguments**: `log`, log v; `rest`, log(1 - v); `excess`, log(v - 1); `negated`, what is known
-    of -v. Each is None where it is not known.
+    **Arguments**: `log`, log v; `rest`, log(1 - v); `excess`, log(v - 1); `twofold`, log(2 - v);
+    `negated`, what is known of -v. Each is None where it is not known.
     """
 
     log: Array | None = None
     rest: Array | None = None
     excess: Array | None = None
+    twofold: Array | None = None
     negated: Any = None
 
 
@@ -58,7 +62,7 @@ def without_overflow(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _takes_known_log(jaxpr: Any) -> bool:
-    """Whether there is both a source of known logs and a log in a program."""
+    """Whether a program has both a source of known logs and a log."""
     names: set[str] = set()
 
     def collect(inner: Any) -> None:
@@ -119,7 +123,7 @@ def _run(
                 results = _apply(equation, arguments)
             new = [_NOTHING] * len(results)
             if len(results) == 1:
-                new = [_learn(equation, arguments, found, results[0])]
+                new = [_learn(equation, arguments, found)]
         values.update(zip(equation.outvars, results))
         known.update(zip(equation.outvars, new))
     outputs = jaxpr.outvars
@@ -137,9 +141,10 @@ def _softplus_of(jaxpr: Any, arguments: list[Any]) -> list[_Known] | None:
     if {equation.primitive.name for equation in jaxpr.eqns} != _LOGADDEXP or len(arguments) != 2:
         return None
     zero = [not isinstance(a, Tracer) and bool(np.all(np.asarray(a) == 0.0)) for a in arguments]
+    wide = jnp.broadcast_arrays(*arguments)
     if zero[1]:
-        return [_Known(log=log_softplus(jnp.asarray(arguments[0])))]
-    return [_Known(log=log_softplus(jnp.asarray(arguments[1])))] if zero[0] else None
+        return [_Known(log=log_softplus(wide[0]))]
+    return [_Known(log=log_softplus(wide[1]))] if zero[0] else None
 
 
 def _exact(name: str, found: list[_Known]) -> list[Array] | None:
@@ -154,51 +159,113 @@ def _exact(name: str, found: list[_Known]) -> list[Array] | None:
     return None
 
 
-def _learn(equation: Any, arguments: list[Any], found: list[_Known], result: Any) -> _Known:
+def _learn(equation: Any, arguments: list[Any], found: list[_Known]) -> _Known:
     """What is known of an operation's result."""
     name, parameters = equation.primitive.name, equation.params
-    if name == "exp":
-        return _Known(log=arguments[0])
-    if name == "logistic":
-        return _Known(log=log_sigmoid(arguments[0]), rest=log_sigmoid(-arguments[0]))
+    if name in _SOURCES:
+        return _source(name, arguments[0], found[0])
     if all(one is _NOTHING for one in found):
         return _NOTHING
     first, logs = found[0], [one.log for one in found]
     if name == "neg":
         return first.negated or _Known(negated=first)
+    if name == "expm1" and first.negated is not None and first.negated.log is not None:
+        inner = _source("exp", arguments[0], first)
+        return _Known(negated=_Known(log=inner.rest, rest=inner.log))
     if name == "log1p" and first.log is not None:
         return _Known(log=log_softplus(first.log))
     if name == "log" and first.excess is not None:
         return _Known(log=log_softplus(first.excess))
-    if name == "sub" and _is_one(arguments[0]):
+    if name == "sub" and _is(1.0, arguments[0]):
         return _Known(log=found[1].rest, rest=found[1].log)
-    if name == "sub" and _is_one(arguments[1]) and first.excess is not None:
+    if name == "sub" and _is(2.0, arguments[0]) and found[1].twofold is not None:
+        return _Known(log=found[1].twofold, twofold=found[1].log)
+    if name == "sub" and _is(1.0, arguments[1]) and first.excess is not None:
         return _Known(log=first.excess)
     if (
         name == "div"
-        and _is_one(arguments[0])
+        and _is(1.0, arguments[0])
         and found[1].rest is not None
         and found[1].log is not None
     ):
         # 1 / v - 1 = (1 - v) / v
         return _Known(log=-found[1].log, excess=found[1].rest - found[1].log)
     if name == "sub" and found[1].negated is not None:
-        return _sum(arguments, [first.log, found[1].negated.log], result)
+        return _sum(arguments, [first.log, found[1].negated.log])
     if name in ("add", "add_any"):
-        total = _sum(arguments, logs, result)
-        ones = [_is_one(value) for value in arguments]
-        return total._replace(excess=logs[1] if ones[0] else logs[0] if ones[1] else None)
+        ones = [_is(1.0, value) for value in arguments]
+        if any(ones):
+            other = found[0 if ones[1] else 1]
+            total = _Known(log=None if other.negated is None else other.negated.rest)
+            if total.log is None:
+                total = _sum(arguments, logs)
+            return total._replace(excess=other.log, twofold=other.rest)
+        return _sum(arguments, logs)
     if name in ("max", "min"):
         return _guarded(name, arguments, found)
     if name in _RESHAPING:
-        moved = [None if log is None else _apply(equation, [log, *arguments[1:]])[0]
-                 for log in (first.log, first.rest, first.excess)]  # fmt: skip
-        return _Known(*moved) if any(log is not None for log in moved) else _NOTHING
+        return _map(first, lambda log: _apply(equation, [log, *arguments[1:]])[0])
+    if name in ("mul", "div") and (signed := _signed(name, arguments, found)) is not None:
+        return signed
+    twofold = None
+    cases = [one.twofold for one in found[1:] if one.twofold is not None]
+    if name == "select_n" and len(cases) == len(found) - 1:
+        twofold = jax.lax.select_n(arguments[0], *cases)
     if all(log is None for log in logs):
         return _NOTHING
     if name in _JOINING:
         return _Known(log=_apply(equation, [_filled(*pair) for pair in zip(arguments, logs)])[0])
-    return _Known(log=_log_of(name, parameters, arguments, logs))
+    log = _log_of(name, parameters, arguments, logs)
+    if name == "mul" and found[1].twofold is not None and _is(0.5, arguments[0]):
+        return _Known(log=log, rest=found[1].twofold - math.log(2.0))
+    return _Known(log=log, twofold=twofold)
+
+
+def _source(name: str, argument: Array, known: _Known) -> _Known:
+    """What is known of a function of any number."""
+    if name == "logistic":
+        return _Known(log=log_sigmoid(argument), rest=log_sigmoid(-argument))
+    if name == "erfc":
+        argument = jnp.asarray(argument)
+        return _Known(log=log_erfc(argument), twofold=log_erfc(-argument))
+    if name == "erf":
+        return _Known(rest=log_erfc(argument), negated=_Known(rest=log_erfc(-argument)))
+    if known.negated is None or known.negated.log is None:
+        return _Known(log=argument)
+    # The exponential of -r, with a known log of r.
+    log_rate = jnp.asarray(known.negated.log)
+    return _Known(log=-tangent_exp(log_rate), rest=log_rate + log_share(log_rate))
+
+
+def _map(known: _Known, function: Callable[[Array], Array]) -> _Known:
+    """What is known after every log has been rearranged."""
+    if known is _NOTHING:
+        return known
+    *logs, negated = known
+    moved = [None if log is None else function(log) for log in logs]
+    rest = None if negated is None else _map(negated, function)
+    return _Known(*moved, negated=rest)
+
+
+def _signed(name: str, arguments: list[Any], found: list[_Known]) -> _Known | None:
+    """What is known of a negative product or quotient; None if it is not known to be negative."""
+    logs, signs = [], []
+    for value, one in zip(arguments, found):
+        sign = 1 if one.log is not None else -1 if one.negated is not None else _sign(value)
+        logs.append(one.log if sign > 0 else one.negated.log if one.negated is not None else None)
+        signs.append(sign)
+    if math.prod(signs) >= 0 or all(log is None for log in logs):
+        return None
+    sizes = [jnp.abs(jnp.asarray(value)) for value in arguments]
+    return _Known(negated=_Known(log=_log_of(name, {}, sizes, logs)))
+
+
+def _sign(value: Any) -> int:
+    """1 or -1 if all numbers have that sign, 0 if not or if it is not known."""
+    if isinstance(value, Tracer):
+        return 0
+    numbers = np.asarray(value)
+    return int(np.all(numbers >= 0.0)) - int(np.all(numbers < 0.0))
 
 
 def _log_of(name: str, parameters: Any, arguments: list[Any], logs: list[Any]) -> Array | None:
@@ -235,35 +302,41 @@ def _filled(value: Any, log: Array | None) -> Array:
     return jnp.where(positive, jnp.log(jnp.where(positive, value, 1.0)), none)
 
 
-def _sum(arguments: list[Any], logs: list[Any], total: Any) -> _Known:
+def _sum(arguments: list[Any], logs: list[Any]) -> _Known:
     """What is known of a sum with at least one known log, whatever the sign of the other term."""
     if logs[0] is None and logs[1] is None:
         return _NOTHING
     if logs[0] is not None and logs[1] is not None:
         return _Known(log=jnp.logaddexp(*logs))
-    (other,) = [jnp.asarray(value) for value, log in zip(arguments, logs) if log is None]
-    (log,) = [log for log in logs if log is not None]
+    ((other, log),) = [
+        (value, logs[1 - place]) for place, value in enumerate(arguments) if logs[place] is None
+    ]
+    # Check before it becomes an array: inside `jit` every array is traced.
     if not isinstance(other, Tracer) and bool(np.all(np.asarray(other) >= 0.0)):
-        # The total may have overflowed: leave it out of the program altogether.
         return _Known(log=jnp.logaddexp(_filled(other, None), log))
-    positive = other > 0.0
-    both = jnp.logaddexp(jnp.log(jnp.where(positive, other, 1.0)), log)
-    less = _filled(jnp.where(other < 0.0, total, 1.0), None)
-    return _Known(log=jnp.where(positive, both, jnp.where(other == 0.0, log, less)))
+    # The total may have overflowed: leave it out of the program altogether.
+    other = jnp.asarray(other)
+    size = jnp.log(jnp.where(other == 0.0, 1.0, jnp.abs(other)))
+    gap = size - log
+    left = (other < 0.0) & (gap < 0.0)
+    less = log + jnp.log(-jnp.expm1(jnp.where(left, gap, -1.0)))
+    less = jnp.where(left, less, jnp.where(gap == 0.0, -jnp.inf, jnp.nan))
+    more = jnp.where(other == 0.0, log, jnp.logaddexp(size, log))
+    return _Known(log=jnp.where(other < 0.0, less, more))
 
 
-def _is_one(value: Any) -> bool:
-    return not isinstance(value, Tracer) and bool(np.all(np.asarray(value) == 1.0))
+def _is(number: float, value: Any) -> bool:
+    return not isinstance(value, Tracer) and bool(np.all(np.asarray(value) == number))
 
 
 def _guarded(name: str, arguments: list[Any], found: list[_Known]) -> _Known:
-    """A value kept within rounding of 0 and 1 is itself: a known log needs no such guard."""
+    """A clip of a value to within rounding of 0 and 1 is ignored: a known log does not need it."""
     for own, bound in ((0, 1), (1, 0)):
         limit = arguments[bound]
         if found[own] is _NOTHING or isinstance(limit, Tracer):
             continue
         kind = jnp.finfo(jnp.asarray(arguments[own]).dtype)
-        below = name == "max" and np.all(np.asarray(limit) <= 2.0 * float(kind.tiny))
+        below = name == "max" and np.all(np.asarray(limit) <= 2.0 * float(kind.tiny) ** 0.4)
         above = name == "min" and np.all(np.asarray(limit) >= 1.0 - 8.0 * float(kind.eps))
         if below or above:
             return found[own]
@@ -274,7 +347,11 @@ def _apply(equation: Any, arguments: Sequence[Any]) -> list[Any]:
     """One operation as it stands."""
     parameters = equation.primitive.get_bind_params(equation.params)
     functions = ()
-    if isinstance(parameters, tuple):  # before JAX 0.10 functions come apart from the rest
+    if isinstance(parameters, tuple):  # before JAX 0.10 function parameters are separate
         functions, parameters = parameters
-    results = equation.primitive.bind(*functions, *arguments, **parameters)
+    # Inside of `jit` the bound of a clip must stay a number: `_guarded` asks for its value.
+    number = not any(isinstance(value, Tracer) for value in arguments)
+    number = number and equation.primitive.name in _RESHAPING
+    with jax.ensure_compile_time_eval() if number else nullcontext():
+        results = equation.primitive.bind(*functions, *arguments, **parameters)
     return list(results) if equation.primitive.multiple_results else [results]

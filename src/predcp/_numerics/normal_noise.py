@@ -3,13 +3,15 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, PyTree, UInt32
+
+from predcp._support.check import require_whole
 
 # (key, count, dimension, dtype) to draws of shape (count, dimension)
 Method = Callable[[Array, int, int, Any], Float[Array, "count dimension"]]
@@ -32,13 +34,13 @@ def antithetic(
 
 
 def sobol(key: Array, count: int, dimension: int, dtype: Any) -> Float[Array, "count dimension"]:
-    """Sobol points, scrambled by a random linear map and shift a dimension: each is uniform."""
+    """Sobol points, scrambled by a random linear map and shift per dimension: each point is uniform."""
     blocks = []
     for start in range(0, dimension, _MOST_SOBOL_DIMENSIONS):
         key, key_order, key_scramble = jax.random.split(key, 3)
         points = jnp.asarray(_sobol_points(count, min(dimension - start, _MOST_SOBOL_DIMENSIONS)))
         if start:
-            # Beyond the known direction numbers: the same points in a fresh order.
+            # More dimensions than direction numbers: reuse the points in a new random order.
             points = jax.random.permutation(key_order, points)
         blocks.append(_scrambled(key_scramble, points))
     return _as_normal(jnp.concatenate(blocks, axis=1), jnp.dtype(dtype))
@@ -46,7 +48,7 @@ def sobol(key: Array, count: int, dimension: int, dtype: Any) -> Float[Array, "c
 
 def _sobol_points(count: int, dimension: int) -> np.ndarray:
     """The first points of the sequence, as 32-bit fractions."""
-    # Imported here: scipy.stats is slow to import and few need it.
+    # Imported here, because scipy.stats is slow to import and rarely needed.
     from scipy.stats import qmc
 
     size = 2 ** max(0, math.ceil(math.log2(count)))
@@ -58,7 +60,7 @@ def _sobol_points(count: int, dimension: int) -> np.ndarray:
 def _as_normal(
     bits: UInt32[Array, "count dimension"], dtype: np.dtype
 ) -> Float[Array, "count dimension"]:
-    """Normal quantiles at the middle of the cells that the leading bits single out."""
+    """Normal quantiles at the middles of the cells given by the leading bits."""
     kept = min(_BITS, jnp.finfo(dtype).nmant)
     return ndtri(((bits >> (_BITS - kept)).astype(dtype) + 0.5) / 2.0**kept)
 
@@ -89,6 +91,15 @@ def _scrambled(
 _METHODS: dict[str, Method] = {"plain": plain, "antithetic": antithetic, "sobol": sobol}
 
 
+# Type checkers see a PyTree as an unknown type.
+@overload
+def normal_noise(
+    key: Array, count: int, shape: tuple[int, ...], method: str | Method = ..., dtype: Any = ...
+) -> Array: ...
+@overload
+def normal_noise(
+    key: Array, count: int, shape: Any, method: str | Method = ..., dtype: Any = ...
+) -> Any: ...
 def normal_noise(
     key: Array, count: int, shape: Any, method: str | Method = "plain", dtype: Any = None
 ) -> PyTree[Float[Array, "count ..."]]:
@@ -97,13 +108,12 @@ def normal_noise(
     **Arguments**
     - `key`: a JAX random key.
     - `count`: how many draws.
-    - `shape`: of one draw: a tuple, or a pytree of arrays (or tuples) to be like.
+    - `shape`: of one draw: a tuple, or a pytree of arrays (or tuples) with the wanted shapes.
     - `method`: "plain", "antithetic" or "sobol" (for which powers of two are best), or a
         function (key, count, dimension, dtype) to an array (count, dimension).
-    - `dtype`: of a draw with a plain shape; arrays keep their own.
+    - `dtype`: of draws where `shape` is a tuple; for arrays, theirs is used.
     """
-    if not isinstance(count, int) or count < 1:
-        raise ValueError(f"count must be a whole number of draws, at least 1, got {count!r}")
+    count = require_whole("count", count)
     if isinstance(method, str):
         if method not in _METHODS:
             raise ValueError(

@@ -2,8 +2,8 @@
 
 The reference is at 0 with scale 1, the model at `shift` with scale `e^change`. The panels' edges are
 those of either density, sorted: each panel is then short for both, however different their scales
-and however far apart they are. A node is given as `y`, from the reference's centre, and as `z`, from
-the model's in the model's units: each is exact near its own centre, where the other would cancel.
+and however far apart they are. A node is given as `y`, relative to the reference, and as `z`, relative to
+the model in the model's units: each is exact near its own centre, where the other would cancel.
 """
 
 import math
@@ -26,7 +26,7 @@ class Nodes(NamedTuple):
 
 
 def largest_change(dtype) -> float:
-    """The largest |change| of the log scale for which nodes can be told apart."""
+    """Largest |change| of the log scale that the nodes resolve."""
     return -1.1 * math.log(float(jnp.finfo(dtype).eps))
 
 
@@ -47,7 +47,7 @@ def nodes(shift: Array, change: Array, edges: np.ndarray) -> Nodes:
     order = jnp.argsort(y, axis=-1, stable=True)
     y, z = jnp.take_along_axis(y, order, -1), jnp.take_along_axis(z, order, -1)
     of_model = of_model[order]
-    # A panel of the model's own is measured in its units: far away it has no width in y.
+    # Measure the model's panels in its own units: far away they have no width in y.
     inner = of_model[..., 1:] & of_model[..., :-1]
     y_width, z_width = jnp.diff(y), jnp.diff(z)
     width = jnp.where(inner, jnp.exp(change) * z_width, y_width)

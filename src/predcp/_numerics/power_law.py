@@ -1,4 +1,4 @@
-"""Functions of a log scale that are given in floating point and continued beyond it."""
+"""Functions of a log scale that are computed within floating point and extrapolated beyond."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from predcp._numerics.inverse import Evaluate
 
 
 def floating_range(dtype: Any) -> float:
-    """Half-width of the range of `log tau` in which a black-box model is asked for predictions."""
+    """Half-width of the range of `log tau` in which a black-box model is evaluated."""
     return 0.45 * float(np.log(jnp.finfo(dtype).max))
 
 
@@ -20,10 +20,10 @@ def extrapolated(
     half_width: Any,
     bounded: bool = False,
 ) -> Evaluate:
-    """A map given in floating point, continued beyond it by its power law at the edge.
+    """A map computed within floating point, extrapolated by its power law at the edge.
 
-    **Arguments**: from `log tau` to `log D` and its log elasticity; how far from 0 to ask it; whether D
-    is bounded, and then constant above.
+    **Arguments**: a function from `log tau` to `log D` and its log elasticity; how far from 0 to
+    evaluate it; whether D is bounded, and then constant above.
     """
 
     def everywhere(log_tau):

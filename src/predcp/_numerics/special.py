@@ -1,7 +1,7 @@
 """Special functions in which the leading terms have cancelled on paper, not in floating point."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,39 @@ def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def capped_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`exp(x)`, held at the square root of overflow: a zero times it stays zero."""
+    """`exp(x)`, capped at the square root of overflow, so that zero times it is zero."""
     return jnp.exp(jnp.minimum(x, 0.5 * math.log(float(jnp.finfo(x.dtype).max))))
+
+
+def tangent_exp(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`exp(x)`, continued by its tangent where `capped_exp` is capped: finite, and increasing."""
+    most = 0.5 * math.log(float(jnp.finfo(x.dtype).max))
+    return capped_exp(x) * (1.0 + jnp.maximum(x - most, 0.0))
+
+
+# Coefficients of `(-1 / (2 x^2))^k` in the asymptotic series of erfc; 24 terms reach rounding at 6.5.
+_ERFC_SERIES = [float(math.prod(range(1, 2 * k, 2))) for k in range(24)]
+_ERFC_FAR = 6.5
+
+
+def log_erfc(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """`log erfc(x)`, finite with its derivatives however large x is."""
+    far = x > _ERFC_FAR
+    near = jnp.log(jax.lax.erfc(jnp.where(far, 0.0, x)))
+    large = jnp.where(far, x, _ERFC_FAR)
+    series = _polynomial(-0.5 / large**2, _ERFC_SERIES)
+    tail = jnp.log(series) - large**2 - jnp.log(large) - 0.5 * math.log(math.pi)
+    return jnp.where(far, tail, near)
+
+
+def over_argument(function: Callable[[Array], Array], x: Array, slope: float) -> Array:
+    """`function(x) / x` for a function `x + slope x^2 + ...`.
+
+    The derivative of the quotient divides by x^2, which may underflow: below rounding the series is used.
+    """
+    tiny = jnp.abs(x) < jnp.finfo(x.dtype).eps
+    inner = jnp.where(tiny, 1.0, x)
+    return jnp.where(tiny, 1.0 + slope * x, function(inner) / inner)
 
 
 _INVERSE_FACTORIALS = [1 / math.factorial(k) for k in range(2, 17)]
@@ -31,7 +62,7 @@ _ODD_RECIPROCALS = [1 / (2 * k + 3) for k in range(14)]
 
 
 def expm1_minus(t: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`exp(t) - 1 - t`, with relative accuracy at every t; it overflows where exp(t) does."""
+    """`exp(t) - 1 - t`, with relative accuracy at every t that does not overflow exp(t)."""
     small = jnp.abs(t) < 0.4
     near = jnp.where(small, t, 0.0)
     far = jnp.where(small, 1.0, t)
@@ -49,11 +80,14 @@ def _scaled_from(t: Array, other: Array) -> Array:
     return jnp.where(t < 1.0, t * step - other, step - t * jnp.exp(-t))
 
 
-def relative_entropy_parts(t: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`exp(-t) (exp(t) - 1 - t)` where t > 0, `exp(t) - 1 - t` where it is not: one series."""
-    size = jnp.abs(t)
-    below = expm1_minus(-size)
-    return jnp.where(t > 0.0, _scaled_from(size, below), below)
+def relative_entropy_part(
+    log_p: Float[Array, "..."], log_p0: Float[Array, "..."], t: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """`p (exp(t) - 1 - t)` with `p_0 = p exp(t)`: one outcome's share of KL, never negative."""
+    small, p = jnp.abs(t) < 0.4, jnp.exp(log_p)
+    near = jnp.where(small, t, 0.0)
+    series = p * near**2 * _polynomial(near, _INVERSE_FACTORIALS)
+    return jnp.where(small, series, jnp.exp(log_p0) - p * (1.0 + t))
 
 
 def half(terms: list[Terms]) -> list[Terms]:
@@ -67,7 +101,7 @@ def exponential_excess(
     """Terms of `exp(d) - 1 - d` at `d = exp(log_size) direction`, of any size."""
     d = direction * capped_exp(log_size)
     tiny = jnp.abs(d) < jnp.finfo(d.dtype).eps
-    # exp(d) leaves floating point long before d does: keep it in the weight when it grows.
+    # exp(d) overflows long before d does: keep it in the log weight when it grows.
     up = jnp.maximum(d, 0.0)
     far = jnp.where(d > 0.0, expm1_minus_scaled(up), expm1_minus(jnp.minimum(d, 0.0)))
     return [(jnp.where(tiny, 2.0 * log_size, up), jnp.where(tiny, 0.5 * direction**2, far))]
@@ -169,7 +203,7 @@ def fair_coin_divergence(t: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def log_gamma_1p(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`log Gamma(a + 1)` at `a = exp(log_a)`; continued by its tangent where it leaves floating point."""
+    """`log Gamma(a + 1)` at `a = exp(log_a)`; extrapolated by its tangent where it would overflow."""
     most = 0.4 * math.log(float(jnp.finfo(log_a.dtype).max))
     held = jnp.minimum(log_a, most)
     return gammaln(1.0 + jnp.exp(held)) + math.exp(most) * most * (log_a - held)
@@ -186,16 +220,18 @@ def log_fermi(log_ratio: Array) -> Array:
     return jnp.log1p(series) - 1.5 * jnp.log(inverse)
 
 
-# A count with a log mean above 10 has no zeros: their probability need not be followed on.
+# A count with a log mean above 10 has no zeros to rounding: cap the log mean there.
 LARGEST_LOG_COUNT = 10.0
 
 
 def log_share(log_total: Array) -> Array:
     """`log((1 - e^-A) / A)`"""
-    small = log_total < -12.0
+    small = log_total < math.log(0.1)
     total = jnp.exp(jnp.clip(jnp.where(small, 0.0, log_total), None, LARGEST_LOG_COUNT))
     exact = jnp.log(-jnp.expm1(-total)) - jnp.where(small, 0.0, log_total)
-    return jnp.where(small, -0.5 * jnp.exp(jnp.where(small, log_total, 0.0)), exact)
+    near = jnp.exp(jnp.where(small, log_total, -1.0))
+    series = near * (-0.5 + near * _polynomial(near**2, [1 / 24, -1 / 2880, 1 / 181440]))
+    return jnp.where(small, series, exact)
 
 
 # Coefficients of 1 / b^(2 k - 1) in log Gamma(b) less Stirling's formula: B_2k / (2k (2k - 1)).
@@ -244,7 +280,7 @@ def log_digamma_excess(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`a digamma(a + 1) - log Gamma(a + 1) - a` at `a = exp(log_a)`, whose large parts cancel."""
+    """`a digamma(a + 1) - log Gamma(a + 1) - a` at `a = exp(log_a)`, without cancellation."""
     large = log_a > math.log(_SHIFT)
     far, a = jnp.where(large, log_a, 10.0), jnp.exp(jnp.where(large, 0.0, log_a))
     log_b = far + jnp.log1p(jnp.exp(-far))
@@ -263,14 +299,21 @@ def stirling_gap(log_a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(large, above, below)
 
 
-def log_abs_sum(terms: Sequence[Terms], keep: int = 0) -> Float[Array, "..."]:
-    """`log |sum of exp(log_weight) * coefficient|` over all but the leading `keep` axes.
+def stirling_rest_gap(
+    log_a0: Float[Array, "..."], change: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """`(F(a) + F(a_0)) / 2 - F((a + a_0) / 2)` at `a = a_0 e^change`.
 
-    **Arguments**: `terms`, pairs whose members broadcast against each other; all pairs share the
-    leading `keep` axes. A sum with no non-zero coefficient is `-inf`.
+    `F(a) = log Gamma(a) - a log a + a` is what Stirling's formula leaves.
     """
-    top, log_rest = _top_and_rest(terms, keep)
-    return top + log_rest
+
+    def rest(log_a: Array) -> Array:
+        """`F(a) + log(a) / 2` up to a constant"""
+        return jnp.exp(log_a + log_digamma_excess(log_a)) - stirling_gap(log_a) - 0.5 * log_a
+
+    bend = log_cosh(0.5 * change)
+    ends = rest(log_a0 + change) + rest(log_a0)
+    return 0.5 * (bend + ends) - rest(log_a0 + 0.5 * change + bend)
 
 
 def log_abs_sum_and_ratio(
@@ -278,7 +321,11 @@ def log_abs_sum_and_ratio(
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Log of one sum, and of the ratio of another to it: exact however large both logs are.
 
-    **Arguments**: the terms of the two, as in `log_abs_sum`.
+    A sum is `|sum of exp(log_weight) * coefficient|` over all but the leading `keep` axes, and `-inf`
+    in logs if every coefficient is 0.
+
+    **Arguments**: the terms of the two sums, pairs that broadcast against each other; all pairs share
+    the leading `keep` axes.
     """
     top, log_rest = _top_and_rest(below, keep)
     other_top, other_rest = _top_and_rest(above, keep)
@@ -292,7 +339,7 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
         shape = jnp.broadcast_shapes(jnp.shape(log_weight), jnp.shape(coefficient))
         flat = (*shape[:keep], -1)
         if jnp.ndim(log_weight) == 0 and len(shape) > keep:
-            # One weight for all: add them up before anything is exponentiated.
+            # One weight for all: add up the coefficients first.
             coefficient = jnp.reshape(coefficient, flat).sum(-1, keepdims=True)
             shape = coefficient.shape
         pairs.append(
@@ -308,4 +355,14 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
     shifted = jnp.where(present, log_weight - top, 0.0)
     total = jnp.abs(jnp.sum(jnp.exp(shifted) * coefficient, axis=-1))
-    return jnp.squeeze(top, -1), jnp.log(total)
+    # Where nothing is left of a sum, its log has no derivative.
+    empty = total == 0.0
+    log_rest = jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1.0, total)))
+    return jnp.squeeze(top, -1), log_rest
+
+
+def log_softplus_less(x: Array) -> Array:
+    """`log softplus(x) - x`, without cancellation below 0."""
+    below = x < 0.0
+    ratio = over_argument(jnp.log1p, jnp.exp(jnp.where(below, x, 0.0)), -0.5)
+    return jnp.where(below, jnp.log(ratio), log_softplus(jnp.where(below, 0.0, x)) - x)

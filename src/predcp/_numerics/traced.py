@@ -1,4 +1,4 @@
-"""Read the equations of traced programs, which versions of JAX write differently."""
+"""Read the equations of traced programs in any supported version of JAX."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
