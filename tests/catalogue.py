@@ -1,5 +1,8 @@
 """One small instance of every public map, for tests that every map must pass."""
 
+import ast
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ import numpyro.distributions as dist
 import pytest
 
 import predcp
+from predcp import linear
 
 _RANDOM = np.random.default_rng(7)
 DESIGN = jnp.asarray(_RANDOM.normal(size=(8, 3)))
@@ -89,7 +93,7 @@ SCALAR_MAPS = {
     "hellinger": lambda: predictive(normal, divergence=predcp.squared_hellinger),
     "jensen-shannon": lambda: predictive(divergence=predcp.jensen_shannon),
     "reverse-kl": lambda: predictive(divergence=predcp.reverse_kl),
-    "program": lambda: predcp.complexity_of(program, "tau", DESIGN, draws=4),
+    "program": lambda: predcp.complexity_of(program, "tau", DESIGN, noise_draws=4),
     "joint": lambda: predcp.JointComplexity(poisson, scaled, jnp.zeros(3), DESIGN, NOISE),
     "negative-binomial": lambda: predcp.NegativeBinomialLimit(2.0),
     "pc-mgamma": predcp.NegativeBinomialLimit,
@@ -125,19 +129,57 @@ SIGNED_MAPS = {
     "coefficient": lambda: predcp.CoefficientEvidence(DESIGN[:, 0], 0.8, 0.5),
     "correlation": lambda: predcp.CorrelationLimit(5),
 }
+
+
+def layer(name):
+    """A map of a rectified layer."""
+    from predcp import resnet
+    from predcp.resnet._branch import branch_moments
+
+    moments = branch_moments(HIDDEN, jnp.ones(4), OUTPUT[0], 0.1 + 0.0 * OUTPUT[0])
+    return getattr(resnet, name)(moments, jnp.asarray(2.0))
+
+
+def chain():
+    """A batch of maps, one per module of a network."""
+    from predcp.fewshot import ChainComplexity, DenseNet, module_noise
+
+    network = DenseNet(ways=3, widths=(5,), precision="highest")
+    theta, shared = network.init(jax.random.key(0), (4,))
+    x = network.prepare(jax.random.normal(jax.random.key(1), (6, 4)))
+    return ChainComplexity(network, theta, shared, x, module_noise(jax.random.key(2), theta, 2))
+
+
+# Maps of the rooms of models: fast forms of the maps above.
+ROOM_MAPS = {
+    "logistic-predictive": lambda: linear.LogisticPredictive(DESIGN, 1.3, NOISE),
+    "gaussian-predictive": lambda: linear.GaussianPredictive(DESIGN, 1.3, NOISE, 0.7),
+    "relu-layer": lambda: layer("ReluLayerComplexity"),
+    "relu-evidence": lambda: layer("ReluLayerEvidence"),
+    "chain": chain,
+}
 BASE_CLASSES = (predcp.Complexity, predcp.ScalarComplexity, predcp.VectorComplexity)
 
 
 def public_maps():
-    """Every map that `predcp` exports, the base classes left out."""
-    names = (getattr(predcp, name) for name in predcp.__all__)
-    return {
-        value
-        for value in names
-        if isinstance(value, type)
-        and issubclass(value, predcp.Complexity)
-        and value not in BASE_CLASSES
-    }
+    """Names of every map that predcp or one of its rooms exports, the base classes left out.
+
+    They are read from the sources: importing every room takes seconds.
+    """
+    bases, exported = {}, set()
+    for path in Path(predcp.__file__).parent.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = {ast.unparse(base).split(".")[-1] for base in node.bases}
+        if path.name == "__init__.py":
+            strings = (node.value for node in nodes if isinstance(node, ast.Constant))
+            exported |= {value for value in strings if isinstance(value, str)}
+    abstract = {base.__name__ for base in BASE_CLASSES}
+    maps: set[str] = set()
+    while found := {name for name, of in bases.items() if of & (abstract | maps)} - maps:
+        maps |= found
+    return (maps & exported) - abstract
 
 
 # Variants of the others: they run with `make test-long`.

@@ -1,20 +1,38 @@
 """Double precision by default; single precision is asked for where a test needs it."""
 
+import atexit
 import gc
 import os
+import re
+import shutil
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# JAX writes ten frames of the stack into each operation it compiles, which takes time.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
+
+# The processes of a run share what they compile, and nothing outlives the run.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _programs = tempfile.mkdtemp(prefix="predcp-programs-")
+    atexit.register(shutil.rmtree, _programs, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _programs
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest
 from jaxtyping import install_import_hook
 
-from tests import shapecheck  # noqa: F401  (the hook below finds it by name)
+from tests import (
+    quick_validation,
+    shapecheck,  # noqa: F401  (the hook below finds it by name)
+)
 from tests.xla_flags import accepted
 
 # Shapes in annotations are checked wherever a test goes.
 install_import_hook("predcp", "tests.shapecheck.shapes")
+quick_validation.install()
 
 jax.config.update("jax_enable_x64", True)
 
@@ -52,10 +70,12 @@ def pytest_runtest_teardown(item):
 def pytest_collection_modifyitems(items):
     """Mark the tests of `long.txt` before pytest leaves the long ones out."""
     lines = Path(__file__).with_name("long.txt").read_text().splitlines()
-    prefixes = tuple(line for line in lines if line and not line.startswith("#"))
+    prefixes = [re.escape(line).replace(r"\*", ".*") for line in lines if line and line[0] != "#"]
+    listed = re.compile("|".join(prefixes))
     for item in items:
-        if item.nodeid.startswith(prefixes):
+        if listed.match(item.nodeid):
             item.add_marker("long")
+            item.add_marker("listed")
 
 
 def pytest_collection_finish(session):

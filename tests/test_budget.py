@@ -126,11 +126,86 @@ def test_the_total_may_be_the_divergence_of_all_components():
     prior = predcp.BudgetPrior(budget, maps, total="together")
     np.testing.assert_allclose(mass(prior, [(-28.0, 4.0), (-24.0, 7.0)], 0.2), 1.0, atol=1e-6)
     tau = prior.sample(jax.random.key(4), (1000,))
-    total = np.asarray(jax.vmap(interacting)(tau))
+    total = np.asarray(jax.jit(jax.vmap(interacting))(tau))
     assert stats.kstest(total, stats.gamma(2.0, scale=0.3).cdf).pvalue > 1e-3
     kappa = np.asarray(maps(tau))
     assert stats.kstest(kappa[:, 0] / kappa.sum(-1), stats.beta(1.5, 2.0).cdf).pvalue > 1e-3
     assert "together" in predcp.diagnose(prior).reasons[-1]
+
+
+def test_the_error_of_the_noise_of_a_total_is_measured_with_other_noise():
+    single = [predcp.PenalisedComplexity(0.5), predcp.PenalisedComplexity(2.0)]
+    budget = predcp.Budget({"a": 1.5, "b": 2.0}, predcp.Exponential(mean=0.1))
+    for factor, verdict in ((1.1, "accept"), (1.2, "warn")):
+        maps = predcp.SeparateComplexity(
+            single, interacting, lambda tau, f=factor: f * interacting(tau)
+        )
+        found = predcp.diagnose(predcp.BudgetPrior(budget, maps, total="together"))
+        assert found.verdict == verdict
+        np.testing.assert_allclose(found.budget_errors, factor - 1.0, rtol=1e-6)
+        assert ("take more draws" in found.reasons[-1]) == (verdict == "warn")
+
+
+def test_fixed_shares_have_the_distribution_far_below_rounding():
+    small = predcp.Budget({"a": 0.01, "b": 0.02}, predcp.Exponential(mean=0.3))
+    log_shares = np.asarray(small.points()[0])
+    # P(share < e^-x) is e^(-a x) times the other's part of the concentrations.
+    for place, (a, part) in enumerate(((0.01, 2 / 3), (0.02, 1 / 3))):
+        for q in (0.01, 0.1, 0.2):
+            np.testing.assert_allclose(
+                np.quantile(log_shares[:, place], q), np.log(q / part) / a, rtol=0.02
+            )
+
+
+def test_tiny_shares_stay_in_single_precision():
+    with jax.enable_x64(False):
+        small = predcp.Budget({"a": 0.02, "b": 0.05}, predcp.Exponential(mean=0.3))
+        log_shares, _ = small.points()
+        assert log_shares.dtype == jnp.float32 and np.all(np.isfinite(log_shares))
+        maps = {"a": predcp.PenalisedComplexity(0.5), "b": predcp.PenalisedComplexity(2.0)}
+        prior = predcp.BudgetPrior(small, maps).log_scale()
+        draws = prior.sample(jax.random.key(0), (400,))
+        assert np.all(np.isfinite(prior.log_prob(draws)))
+        # Half of the scales are below their median.
+        below = np.mean(np.asarray(draws) < np.asarray(prior.quantile(0.5)), axis=0)
+        np.testing.assert_allclose(below, 0.5, atol=0.1)
+
+
+def test_the_total_of_bounded_components_may_be_that_of_all():
+    """Given the shares, pi is cut where the first component saturates: with a coin, at log 2 and less."""
+    shapes = jnp.asarray([0.5, 2.0])
+
+    def whole(tau):
+        return jnp.log(2.0) * -jnp.expm1(-jnp.sum(tau / shapes) - 0.3 * jnp.prod(tau))
+
+    class Coin(predcp.ScalarComplexity):
+        """`log 2 (1 - e^(-tau / shape))`"""
+
+        unit, bounded = "variance", True
+
+        def __init__(self, shape):
+            self.shape = shape
+
+        def bind(self):
+            def evaluate(log_tau):
+                u = jnp.exp(jnp.minimum(log_tau, 300.0)) / self.shape
+                value = jnp.log(jnp.log(2.0)) + jnp.log(-jnp.expm1(-u))
+                return value, jnp.log(u) - u - jnp.log(-jnp.expm1(-u))
+
+            return evaluate
+
+        def _single_log_supremum(self):
+            return jnp.log(jnp.log(2.0))
+
+    maps = predcp.SeparateComplexity([Coin(float(each)) for each in shapes], whole)
+    budget = predcp.Budget({"a": 1.5, "b": 2.0}, predcp.Exponential(mean=0.3))
+    prior = predcp.BudgetPrior(budget, maps, total="together")
+    np.testing.assert_allclose(mass(prior, [(-28.0, 5.0), (-24.0, 6.0)], 0.2), 1.0, atol=2e-3)
+    tau = prior.sample(jax.random.key(5), (1000,))
+    total = np.asarray(jax.vmap(whole)(tau))
+    np.testing.assert_allclose(np.mean(total > 0.3), prior.tail(0.3), atol=0.05)
+    kappa = np.asarray(maps(tau))
+    assert stats.kstest(kappa[:, 0] / kappa.sum(-1), stats.beta(1.5, 2.0).cdf).pvalue > 1e-3
 
 
 def test_a_rebuilt_prior_is_the_same_program_and_has_gradients():
@@ -148,7 +223,7 @@ def test_a_rebuilt_prior_is_the_same_program_and_has_gradients():
         density(again, jnp.log(TAU[0]))
     assert len(traces) == 1
     extreme = jnp.asarray([-80.0, -1.0, 60.0])
-    assert np.all(np.isfinite(jax.grad(prior.log_prob)(extreme)))
+    assert np.all(np.isfinite(jax.jit(jax.grad(prior.log_prob))(extreme)))
     assert prior.support(jnp.log(TAU[0])) and prior.event_shape == (3,) and prior.batch_shape == ()
 
 

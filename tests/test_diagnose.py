@@ -10,6 +10,7 @@ import pytest
 
 import predcp
 from tests.catalogue import DESIGN, HIDDEN, NOISE, OUTPUT, WEIGHTS, coin, scaled
+from tests.clock import slowness
 
 PI = predcp.LogCauchy(scale=1.0)
 
@@ -31,6 +32,7 @@ def test_a_coin_is_truncated_and_its_printed_form_is_not_proper():
     assert found.verdict == "truncate"
     np.testing.assert_allclose(found.mass, 1.0, atol=1e-7)
     np.testing.assert_allclose(found.supremum, np.log(2), rtol=1e-12)
+    assert "an average over trials" in str(found)
     assert 0.0 < found.entries[0].monte_carlo_error < 1.0
     assert found.entries[0].flat_above < 1e6
     printed = diagnose(complexity, truncate=False)
@@ -117,7 +119,7 @@ def test_a_thousand_rows_take_seconds():
     start = time.perf_counter()
     assert diagnose(complexity).verdict == "truncate"
     # The bar is 15 s on an idle machine; other programs may run beside the tests.
-    assert time.perf_counter() - start < 60.0
+    assert time.perf_counter() - start < 60.0 * slowness()
 
 
 def test_a_wrong_slope_is_refused():

@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 import pytest
 from typer.testing import CliRunner
 
+import predcp
+from predcp._divergences import _divergence
 from predcp.cli import app
 
 plt.switch_backend("Agg")
@@ -92,8 +94,16 @@ def run(page: Path, apart: bool = False) -> None:
 
 
 @pytest.fixture
-def settings():
-    """Double precision, and whatever a page sets undone after it."""
+def settings(monkeypatch):
+    """Double precision, and whatever a page sets or registers undone after it."""
+    monkeypatch.setattr(_divergence, "_READERS", dict(_divergence._READERS))
+    for divergence in (
+        predcp.kl,
+        predcp.reverse_kl,
+        predcp.squared_hellinger,
+        predcp.jensen_shannon,
+    ):
+        monkeypatch.setattr(divergence, "_rules", dict(divergence._rules))
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     yield

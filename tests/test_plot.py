@@ -141,6 +141,7 @@ def test_complexity_of_an_unbounded_map_is_one_line(ax):
     np.testing.assert_allclose(kappa, (tau - np.log1p(tau)) / 2, rtol=1e-8)
     np.testing.assert_allclose(kappa[[0, -1]], [1e-3, 1e2], rtol=1e-9)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert ax.get_xlabel() == r"$\tau$ (variance)"
 
 
 def test_complexity_marks_the_supremum(ax, bounded):
@@ -160,7 +161,7 @@ def test_joint_density_has_its_mode_where_the_prior_has(ax, two_scales, log_scal
     (contours,) = ax.collections
     assert contours.levels[-2] <= density.max() <= contours.levels[-1]
     assert ax.get_xscale() == ("log" if log_scale else "linear")
-    assert ax.get_ylabel() == r"$\tau_2$"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == (r"$\tau_1$ (variance)", r"$\tau_2$ (variance)")
 
 
 def test_joint_density_covers_the_middle_of_the_prior(ax, two_scales):

@@ -30,8 +30,8 @@ from tests.oracle import PRIORS
 
 
 def priors_for(map_name):
-    """Every pi on one bounded and one unbounded map, the heaviest and the lightest on the others."""
-    chosen = PRIORS if map_name == "linear" else ("log-cauchy", "gamma")
+    """Every pi on one map, the heaviest on the others: a map does not know which pi it has."""
+    chosen = PRIORS if map_name == "linear" else ("log-cauchy",)
     if getattr(SCALAR_MAPS[map_name](), "logarithmic", False):
         # Divergences that grow as log tau: a log-Cauchy of them has no last scale to integrate to.
         chosen = ("gamma",)
@@ -165,7 +165,7 @@ def test_the_modes_of_the_coefficient_prior_are_where_they_should_be():
         predcp.LogCauchy(scale=scale), predcp.CoefficientEvidence(2.0, 0.7)
     )
     expected = np.sqrt(2) * 0.7 / 2.0 * np.exp(-1 + np.sqrt(1 - scale**2 / 4))
-    slope = jax.grad(prior.log_prob)
+    slope = jax.jit(jax.grad(prior.log_prob))
     np.testing.assert_allclose(slope(expected), 0.0, atol=1e-10)
     assert slope(0.9 * expected) > 0 > slope(1.1 * expected)
 

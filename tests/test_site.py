@@ -18,7 +18,17 @@ from predcp.cli import app
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BUILD = ("-m", "properdocs", "build", "--strict", "--config-file", "mkdocs.yml")
-ROOMS = ("", ".linear", ".resnet", ".fewshot", ".data", ".experiments", ".paper", ".paper.figures")
+ROOMS = (
+    "",
+    ".linear",
+    ".resnet",
+    ".fewshot",
+    ".data",
+    ".comparison",
+    ".experiments",
+    ".paper",
+    ".paper.figures",
+)
 
 
 def load(path):

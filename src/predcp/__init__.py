@@ -6,6 +6,7 @@ Names are imported when they are first used, so that the command line starts wit
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.extras import needs
 from predcp._version import __version__
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         jensen_shannon,
         kl,
         register_divergence,
+        register_monte_carlo,
         register_quadrature,
         reverse_kl,
         squared_hellinger,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         shrinkage_profile,
         tail_probability,
     )
+    from predcp.comparison import Comparison, compare
     from predcp.program import (
         Audit,
         ProgramComplexity,
@@ -67,71 +70,23 @@ if TYPE_CHECKING:
         budget_of,
         complexity_of,
         tail,
+        to_arviz,
         with_complexity,
     )
 
-_HOMES = {
-    "predcp._budget": ("Budget", "BudgetPrior"),
-    "predcp._diagnose": ("Diagnosis", "EntryDiagnosis", "diagnose"),
-    "predcp._divergence_priors": (
-        "DivergencePrior",
-        "Exponential",
-        "Gamma",
-        "GammaExponential",
-        "HalfCauchy",
-        "LogCauchy",
-    ),
-    "predcp._divergences": (
-        "Divergence",
-        "jensen_shannon",
-        "kl",
-        "register_divergence",
-        "register_quadrature",
-        "reverse_kl",
-        "squared_hellinger",
-    ),
-    "predcp._maps": (
-        "BetaBinomialLimit",
-        "CoefficientEvidence",
-        "Complexity",
-        "CorrelationLimit",
-        "DepthComplexity",
-        "GammaLimit",
-        "JointComplexity",
-        "LengthscaleLimit",
-        "LinearEvidence",
-        "LogisticEvidence",
-        "ModularComplexity",
-        "NegativeBinomialLimit",
-        "OrderedComplexity",
-        "PenalisedComplexity",
-        "PredictiveComplexity",
-        "RowEvidence",
-        "ScalarComplexity",
-        "SeparateComplexity",
-        "StudentTLimit",
-        "TabulatedComplexity",
-        "VectorComplexity",
-    ),
-    "predcp._numerics.normal_noise": ("normal_noise",),
-    "predcp._prior": ("ComplexityPrior", "LogScalePrior"),
-    "predcp.program": (
-        "Audit",
-        "ProgramComplexity",
-        "audit",
-        "budget_of",
-        "complexity_of",
-        "tail",
-        "with_complexity",
-    ),
-    "predcp._summaries": (
-        "marginal",
-        "prior_predictive",
-        "shrinkage_profile",
-        "tail_probability",
-    ),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+# Where names are looked up, in this order: later rooms import the earlier ones.
+_ROOMS = (
+    "_divergence_priors",
+    "_divergences",
+    "_maps",
+    "_numerics.normal_noise",
+    "_prior",
+    "_summaries",
+    "_diagnose",
+    "_budget",
+    "program",
+    "comparison",
+)
 
 __all__ = [
     "Audit",
@@ -139,6 +94,7 @@ __all__ = [
     "Budget",
     "BudgetPrior",
     "CoefficientEvidence",
+    "Comparison",
     "Complexity",
     "ComplexityPrior",
     "CorrelationLimit",
@@ -173,6 +129,7 @@ __all__ = [
     "__version__",
     "audit",
     "budget_of",
+    "compare",
     "complexity_of",
     "diagnose",
     "jensen_shannon",
@@ -182,6 +139,7 @@ __all__ = [
     "normal_noise",
     "prior_predictive",
     "register_divergence",
+    "register_monte_carlo",
     "register_quadrature",
     "resnet",
     "reverse_kl",
@@ -189,6 +147,7 @@ __all__ = [
     "squared_hellinger",
     "tail",
     "tail_probability",
+    "to_arviz",
     "with_complexity",
 ]
 
@@ -199,12 +158,14 @@ _PACKAGES = ("data", "experiments", "fewshot", "linear", "paper", "plot", "resne
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
-        return import_module(f"predcp.{name}")
-    if name not in _HOME:
-        raise AttributeError(f"module 'predcp' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+        with needs("plot" if name == "plot" else "experiments"):
+            return import_module(f"predcp.{name}")
+    for room in _ROOMS if name in __all__ else ():
+        module = import_module(f"predcp.{room}")
+        if hasattr(module, name):
+            globals()[name] = getattr(module, name)
+            return globals()[name]
+    raise AttributeError(f"module 'predcp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

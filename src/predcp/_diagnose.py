@@ -1,4 +1,4 @@
-"""Is this prior what it claims to be? Answers in numbers and in words."""
+"""Check a prior: is its map a bijection, is it proper, are there enough draws?"""
 
 import math
 from typing import Any, Literal, NamedTuple
@@ -13,20 +13,24 @@ from predcp._support.compiled import compiled
 
 Verdict = Literal["accept", "truncate", "warn", "refuse"]
 _SEVERITY: dict[Verdict, int] = {"accept": 0, "truncate": 1, "warn": 2, "refuse": 3}
-# Points of the curve, of the first quadrature, and of the look for where kappa is of order one.
+# Numbers of points: of the curve, of the first quadrature, of the search for kappa of order one.
 _POINTS = 384
 _QUADRATURE = 128
 _COARSE = 128
-# Scales are asked for in groups of one size, so that one program serves.
+# The map is evaluated at groups of scales of one size, so that it is compiled once.
 _GROUP = 128
 _REACH = 60.0
 # Up to exp(-22) of a Cauchy's mass is left beyond: log tau = base + sinh t for the quadrature.
 _FARTHEST = 22.0
 _MOST_HALVINGS = 6
+# A map still grows if each doubling of log tau multiplies D by at least this, up to log tau of a billion.
+_LEAST_GROWTH, _DOUBLINGS = 1.001, 24
+# Largest probability of a scale beyond floating point that needs no warning.
+_OVERFLOW = 0.01
 
 
 class EntryDiagnosis(NamedTuple):
-    """What was found of one scale (of a vector: given the others at their medians).
+    """The findings for one scale (of a vector: with the others at their medians).
 
     **Arguments**
     - `verdict` and the `reason` for it.
@@ -55,6 +59,7 @@ class EntryDiagnosis(NamedTuple):
 class Diagnosis(NamedTuple):
     """The verdict on a prior: `accept`, `truncate`, `warn` or `refuse`, with its reasons.
 
+    `averaged_over`: what kappa is an average over (trials, rows), None where it is no average.
     `budget_errors`: for a budget, the smallest, median and largest relative difference between the
     divergence of the model with all components and the sum of theirs, for totals below 0.3 nats.
     """
@@ -63,6 +68,7 @@ class Diagnosis(NamedTuple):
     reasons: tuple[str, ...]
     entries: tuple[EntryDiagnosis, ...]
     budget_errors: tuple[float, float, float] | None = None
+    averaged_over: str | None = None
 
     @property
     def mass(self) -> float:
@@ -76,6 +82,7 @@ class Diagnosis(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}: " + "; ".join(self.reasons)]
+        lines += [f"  kappa is an average over {self.averaged_over}"] if self.averaged_over else []
         for index, entry in enumerate(self.entries):
             name = f"scale {index + 1}" if len(self.entries) > 1 else "scale"
             low, high = entry.increasing_on
@@ -95,9 +102,10 @@ class Diagnosis(NamedTuple):
 def diagnose(prior: Any) -> Diagnosis:
     """Check that D is a bijection, the prior proper and the draws enough (appendix B of the paper).
 
-    Bounded and increasing: truncated. A dip within Monte Carlo error: a warning. A real dip, a D
-    that is constant or does not start at 0: refused, with the reason. Of a budget the components
-    are checked one by one, and then how far their divergences are from adding up.
+    A bounded increasing D gives the verdict `truncate`; a dip within Monte Carlo error and a prior
+    with more than 1% of its mass beyond floating point, `warn`. A real dip, a constant D and a D
+    that does not start at 0 are refused, with the reason. For a budget, the components are checked
+    one by one, and then how far their divergences are from adding up.
 
     **Arguments**: `prior`, on one scale or on a vector of them, or a `BudgetPrior`.
     """
@@ -126,7 +134,8 @@ def diagnose(prior: Any) -> Diagnosis:
     caution = complexity.caution()
     if caution is not None:
         worst, named = worse(worst, "warn"), [*named, caution]
-    return Diagnosis(worst, tuple(named), entries)
+    over = complexity.averaged_over
+    return Diagnosis(worst, tuple(named), entries, averaged_over=over)
 
 
 def worse(first: Verdict, second: Verdict) -> Verdict:
@@ -151,7 +160,7 @@ def _medians(complexity: Complexity, size: int) -> np.ndarray:
         found = _inverse(complexity, jnp.minimum(targets, bound - math.log(2.0)))
         values = np.atleast_1d(np.asarray(found, float))
     else:
-        # By looking: a map that is no bijection has no inverse to ask for.
+        # By search: a map that is not a bijection has no inverse.
         log_tau = np.linspace(-_REACH, _REACH, _COARSE)
         log_kappa, _, log_bound = _curves(complexity, 0, np.zeros(1), log_tau)
         target = min(0.0, log_bound[0] - math.log(2.0))
@@ -177,7 +186,7 @@ def _curves(complexity: Complexity, index: int, base: np.ndarray, log_tau: np.nd
 
 @compiled()
 def _inverse(complexity: Complexity, log_kappa: jax.Array):
-    # Traced, so that a missing root is NaN and no error.
+    # Traced, so that a missing root is NaN instead of an error.
     return complexity.log_inverse(log_kappa)
 
 
@@ -204,6 +213,9 @@ def _diagnose_entry(
     dip = float(np.max(fall))
     flat = log_elasticity < math.log(eps)
     flat_from = _last_run(flat)
+    if not complexity.bounded and np.ptp(log_kappa[-_POINTS // 4 :]) < math.sqrt(eps):
+        # Extrapolated, a plateau is a power law with rounding as elasticity. Growth as log tau is faster.
+        flat_from = min(_POINTS - _POINTS // 4, _POINTS if flat_from is None else flat_from)
     flat_above = float(np.exp(log_tau[flat_from])) if flat_from is not None else math.inf
     centre, width = _middle(pi, log_bound[0], log_tau, running, log_elasticity, base[index])
     mass = _mass(complexity, pi, truncate, index, base, centre, width)
@@ -228,6 +240,9 @@ def _diagnose_entry(
             "derivative of its value (single precision, or a divergence outside its range)",
         )
     levels_off = flat_from is not None and flat_from < _POINTS - 1
+    end = centre + width * math.sinh(_FARTHEST)
+    grows, beyond, overflow = _far_away(complexity, pi, index, base, reach, end)
+    mass += beyond if grows else 0.0
     if complexity.bounded:
         if not truncate:
             return verdict(
@@ -245,7 +260,36 @@ def _diagnose_entry(
             f"D levels off at {top:.6g} although its divergence is unbounded, so the prior has mass "
             f"{mass:.4g}; declare it with bounded=True to cut pi there",
         )
+    if overflow > _OVERFLOW:
+        return verdict(
+            "warn",
+            f"the prior is proper but puts {100 * overflow:.2g}% above the largest floating-point "
+            "number, because D grows slowly for so heavy a tail of pi: such draws are infinite; sample "
+            "prior.log_scale() or choose a pi with a lighter tail, such as Exponential",
+        )
     return verdict("accept", "D increases from 0 without bound and the prior is proper")
+
+
+def _far_away(
+    complexity: Complexity, pi: Any, index: int, base: np.ndarray, reach: float, end: float
+) -> tuple[bool, float, float]:
+    """Whether D still grows where log tau is huge, and the mass of pi beyond two scales.
+
+    The scales are the `end` of the quadrature and the largest floating-point number.
+    """
+    if complexity.bounded:
+        return False, 0.0, 0.0
+    largest = math.log(float(jnp.finfo(jnp.result_type(float)).max))
+    doubled = reach * 2.0 ** np.arange(_DOUBLINGS + 1)
+    log_kappa = _curves(complexity, index, base, np.asarray([end, largest, *doubled]))[0]
+    with np.errstate(invalid="ignore"):
+        grows = bool(np.all(np.diff(log_kappa[2:]) > math.log(_LEAST_GROWTH)))
+    try:
+        beyond, overflow = np.exp(pi.log_survival_log(jnp.asarray(log_kappa[:2])))
+    except (ValueError, NotImplementedError):
+        # The caller's own distribution may have no cdf.
+        return grows, 0.0, 0.0
+    return grows, float(beyond), float(overflow)
 
 
 def _middle(
@@ -262,7 +306,7 @@ def _middle(
         levels = below * jnp.asarray([0.25, 0.5, 0.75])
         lower, median, upper = np.asarray(pi.icdf_log(levels), float)
     except (ValueError, NotImplementedError):
-        # A distribution of the caller's without quantiles.
+        # The caller's own distribution may have no quantiles.
         return otherwise, 1.0
     centre = float(np.interp(median, log_kappa, log_tau))
     elasticity = np.exp(np.interp(centre, log_tau, np.maximum(log_elasticity, -3.0)))
@@ -304,7 +348,7 @@ def _mass(
 
 
 def _degenerate(log_kappa: np.ndarray) -> str | None:
-    """The reason why D is no bijection at all, if there is one."""
+    """Reason why D is not a bijection, or None."""
     if np.all(np.isnan(log_kappa)):
         return (
             "D has no value at any scale: the model has none at its reference (batch normalisation "
@@ -330,7 +374,7 @@ def _degenerate(log_kappa: np.ndarray) -> str | None:
 
 
 def _last_run(flags: np.ndarray) -> int | None:
-    """Where the run of true values that reaches the end begins."""
+    """Index at which the last run of true values begins; None if the last value is false."""
     if not flags[-1]:
         return None
     return int(len(flags) - np.argmin(flags[::-1])) if not flags.all() else 0
@@ -344,7 +388,7 @@ def _judge_dip(
     log_kappa: np.ndarray,
     dip: float,
 ) -> tuple[Verdict, str]:
-    """Whether a fall of D could be Monte Carlo error, from the same draws at the two scales."""
+    """Decide whether a fall of D could be Monte Carlo error, from the same draws at two scales."""
     running = np.maximum.accumulate(log_kappa)
     bottom = int(np.argmax(running - log_kappa))
     top = int(np.argmax(log_kappa[: bottom + 1]))

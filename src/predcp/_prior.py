@@ -16,14 +16,15 @@ from predcp._numerics.inverse import is_probability, raise_without_root
 from predcp._support.arrays import as_float
 from predcp._support.check import known, require_positive, require_probability
 from predcp._support.compiled import compiled
+from predcp._support.constructed import Constructed
 from predcp._version import __version__
 
 
-class LogScalePrior(dist.Distribution):
+class LogScalePrior(dist.Distribution, metaclass=Constructed):
     """A complexity prior as a distribution of `log tau` on the whole line, the form samplers use.
 
     `log p(log tau) = log pi(log kappa) + log |d log kappa / d log tau|`, less the log of the mass
-    of pi below the supremum. It never leaves floating point.
+    of pi below the supremum. It stays within floating point for any scale.
 
     **Arguments**: as `ComplexityPrior`.
     """
@@ -76,12 +77,18 @@ class LogScalePrior(dist.Distribution):
         density = density - self.log_mass(log_tau)
         return density.sum(-1) if self.complexity.event_dim else density
 
+    def divergence_log_prob(self, value: Any) -> Array:
+        """`log pi(kappa)` at kappa = D(tau), entry by entry; without truncation and Jacobian."""
+        log_kappa, _ = self.complexity.log_value_and_elasticity(as_float(value))
+        # A density of log kappa is that of kappa times kappa.
+        return self.pi.log_prob_log(log_kappa) - log_kappa
+
     @compiled()
     def log_cdf(self, value: Any) -> Array:
-        """Log of the cdf; for a vector, one conditional cdf an entry (given those below it)."""
+        """Log of the cdf; for a vector, one conditional cdf per entry (given those below it)."""
         log_tau = as_float(value)
         log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
-        # Rounding may put D a hair above its supremum.
+        # Rounding may put D slightly above its supremum.
         return jnp.minimum(self.pi.log_cdf_log(log_kappa) - self.log_mass(log_tau), 0.0)
 
     def cdf(self, value: Any) -> Array:
@@ -89,20 +96,19 @@ class LogScalePrior(dist.Distribution):
 
     @compiled()
     def survival(self, value: Any) -> Array:
-        """P(log tau > value), accurate in the upper tail; for a vector, one value an entry."""
+        """P(log tau > value), accurate in the upper tail; for a vector, one value per entry."""
         log_tau = as_float(value)
         log_kappa, _ = self.complexity.log_value_and_elasticity(log_tau)
-        above = jnp.exp(self.pi.log_survival_log(log_kappa))
         if not self.truncated:
-            return above
-        beyond = jnp.exp(self.pi.log_survival_log(self.complexity.log_supremum(log_tau)))
-        return jnp.maximum(above - beyond, 0.0) / jnp.exp(self.log_mass(log_tau))
+            return jnp.exp(self.pi.log_survival_log(log_kappa))
+        bound = self.complexity.log_supremum(log_tau)
+        return jnp.exp(self.pi.log_tail_below(log_kappa, bound))
 
     @raise_without_root(is_probability)
     @compiled()
     def icdf(self, q: Any) -> Array:
         shape = jnp.broadcast_shapes(jnp.shape(q), self.shape())
-        # Each entry of a vector has its own supremum: pi's parameters go where the entry goes.
+        # Each entry of a vector has its own supremum, so pi's parameters are passed entry by entry.
         parameters = self.pi.spread(shape) if self.pi.batch_shape else None
         return self.complexity.log_inverse_of(
             (jnp.broadcast_to(as_float(q), shape), parameters), self._quantile
@@ -127,11 +133,11 @@ class LogScalePrior(dist.Distribution):
         return self.complexity.log_inverse(_draw_log(self.pi, key, self.shape(sample_shape)))
 
 
-class ComplexityPrior(dist.TransformedDistribution):
+class ComplexityPrior(dist.TransformedDistribution, metaclass=Constructed):
     """The prior `p(tau) = pi(D(tau)) |D'(tau)|` on a scale (Equations 2, 6 and 9 of the paper).
 
-    A NumPyro distribution: use it in `numpyro.sample`, or sample `prior.log_scale()` instead,
-    which heavy-tailed pi make the safer choice. For a map of several scales (`DepthComplexity`,
+    A NumPyro distribution: use it in `numpyro.sample`. With a heavy-tailed pi, sampling
+    `prior.log_scale()` instead is safer. For a map of several scales (`DepthComplexity`,
     `ModularComplexity`) it is a distribution of vectors, and `cdf` and `icdf` are those of
     each entry given the entries below it.
 
@@ -183,16 +189,16 @@ class ComplexityPrior(dist.TransformedDistribution):
     ) -> "ComplexityPrior":
         """The prior with `P(D(tau) > upper) = probability`, truncation included.
 
-        `family.from_tail` states the tail of pi itself, from which truncation at the supremum of
-        a bounded map then takes mass.
+        `family.from_tail` states the tail of pi itself; truncation at the supremum of a bounded map
+        then removes mass from that tail.
 
         **Arguments**
         - `family`: a class of priors on a divergence, such as `LogCauchy`.
         - `complexity`: the map D.
-        - `upper`, `probability`: a divergence, and the probability of a larger one; of any shapes
+        - `upper`, `probability`: a divergence, and the probability of a larger one; any shapes
             that broadcast with the map's.
-        - `other`: what else `family.from_tail` takes: the `scale` of a log-Cauchy, whose location
-            is found; the `shape` of a gamma, whose scale is found.
+        - `other`: further arguments of `family.from_tail`: the `scale` of a log-Cauchy (its location
+            is found), the `shape` of a gamma (its scale is found).
         """
         log_upper = jnp.log(require_positive("upper", upper))
         return cls._from_log_tail(family, complexity, log_upper, probability, other)
@@ -230,7 +236,7 @@ class ComplexityPrior(dist.TransformedDistribution):
         if not isinstance(complexity, Complexity):
             raise ValueError(f"complexity must be a map, got {type(complexity).__name__}")
         probability = require_probability("probability", probability)
-        # Of kappa / upper, then of kappa: upper itself may be outside floating point.
+        # First for kappa / upper, then for kappa: upper itself may be outside floating point.
         pi = family.from_tail(upper=1.0, probability=probability, **other).stretched(log_upper)
         if complexity.bounded:
             log_supremum = jnp.log(complexity.supremum)
@@ -251,20 +257,20 @@ class ComplexityPrior(dist.TransformedDistribution):
         return LogScalePrior(self.pi, self.complexity, self.truncate)
 
     def tabulated(self) -> "ComplexityPrior":
-        """The same prior through a table of its map, for samplers: one look-up an evaluation.
+        """The same prior through a table of its map, for samplers: one look-up per evaluation.
 
-        For a map that does not depend on the rest of the model's draw. The log density of
+        Use it where the map does not depend on other sampled values. The log density of
         `log tau` agrees with this prior's to 1e-8 wherever it is within 100 of its maximum
         (single precision: to 2e-4, within 20), which is checked here.
         """
-        # Known numbers stay numbers, also inside a model that is being traced.
+        # Evaluate the table with known numbers even inside a model that is being traced.
         with jax.ensure_compile_time_eval():
             quick = ComplexityPrior(
                 self.pi, TabulatedComplexity(cast(Any, self.complexity)), self.truncate
             )
             table: Any = quick.complexity
             ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
-            fraction = np.linspace(-0.2, 1.2, 1501).reshape(-1, *(1 for _ in self.batch_shape))
+            fraction = np.linspace(-0.2, 1.2, 501).reshape(-1, *(1 for _ in self.batch_shape))
             points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
             values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
             wanted, got = (
@@ -282,13 +288,14 @@ class ComplexityPrior(dist.TransformedDistribution):
                 )
         return quick
 
-    def to_stan(self, name: str = "predcp") -> str:
+    def to_stan(self, name: str = "tau") -> str:
         """This prior as functions of a Stan program, for its `functions` block.
 
-        `NAME_lpdf(log_tau)` is the log density of `log tau`, to 1e-8 where `tabulated` is;
-        `NAME_rng()` draws `log tau`; `NAME_map(log_tau)` is the map. They need no data.
+        `predcp_NAME_lpdf(log_tau)` is the log density of `log tau`, to 1e-8 where `tabulated` is;
+        `predcp_NAME_rng()` draws it; `predcp_NAME_map(log_tau)` is the map; `predcp_NAME_sd_lpdf(sd)`
+        is for brms.
 
-        **Arguments**: `name` of the functions.
+        **Arguments**: `name`, NAME in them.
         """
         self._require_one_scale("to_stan")
         quick = self.tabulated()
@@ -302,7 +309,7 @@ class ComplexityPrior(dist.TransformedDistribution):
 
         **Arguments**
         - `parameter`: what theta is: `log precision`, `log standard deviation` or `log variance`.
-        - `tail`: probability left out at each end, or more: theta stays within 100 of 0.
+        - `tail`: probability left out at each end; it may be more, because theta stays within 100 of 0.
         - `error`: largest error of a cubic spline through the table, in the log density.
         """
         self._require_one_scale("to_inla")
@@ -329,6 +336,10 @@ class ComplexityPrior(dist.TransformedDistribution):
             inside, log_tau = jnp.all(inside, -1), log_tau.sum(-1)
         return jnp.where(inside, density - log_tau, -jnp.inf)
 
+    def divergence_log_prob(self, value: Any) -> Array:
+        """`log pi(kappa)` at kappa = D(tau), entry by entry; without truncation and Jacobian."""
+        return self.log_scale().divergence_log_prob(jnp.log(as_float(value)))
+
     @compiled()
     def cdf(self, value: Any) -> Array:
         tau = as_float(value)
@@ -342,7 +353,7 @@ class ComplexityPrior(dist.TransformedDistribution):
 
     @compiled()
     def survival(self, value: Any) -> Array:
-        """P(tau > value), accurate in the upper tail; for a vector, one value an entry."""
+        """P(tau > value), accurate in the upper tail; for a vector, one value per entry."""
         if self.complexity.signed:
             return self.cdf(-as_float(value))
         tau = as_float(value)
@@ -380,10 +391,13 @@ class ComplexityPrior(dist.TransformedDistribution):
 def _require_below(
     name: str, log_upper: Array, log_supremum: Array, complexity: Complexity
 ) -> None:
-    """Refuse a statement about divergences that the map never reaches."""
+    """Refuse a statement about a divergence that the map never reaches."""
     bound, upper = known(log_supremum), known(log_upper)
     if bound is None or upper is None:
         return
+    if np.any(np.isnan(bound)):
+        name = type(complexity).__name__
+        raise ValueError(f"complexity must be finite, but {name} has the supremum NaN: diagnose it")
     if not np.all(np.isfinite(bound)):
         raise ValueError(
             f"complexity must have one supremum; that of {type(complexity).__name__} depends on "
@@ -397,7 +411,7 @@ def _require_below(
 
 
 def _draw_log(pi: DivergencePrior, key: Any, shape: tuple[int, ...]) -> Array:
-    """Independent draws of `log kappa`, one an element of `shape`."""
+    """Independent draws of `log kappa`, one per element of `shape`."""
     batch_dims = len(pi.batch_shape)
     # Axes of pi of size one stand for several independent draws.
     sample_shape = shape[: len(shape) - batch_dims]
@@ -406,7 +420,7 @@ def _draw_log(pi: DivergencePrior, key: Any, shape: tuple[int, ...]) -> Array:
         for wanted, held in zip(shape[len(sample_shape) :], pi.batch_shape)
     ]
     draws = pi.sample_log(key, (*sample_shape, *repeats))
-    # Each repeat axis sits where its own axis of size one (or none) follows: fold them together.
+    # Each repeat axis stands before its own axis of size one (or none): fold the two together.
     order = [*range(len(sample_shape))]
     for axis in range(batch_dims):
         order += [len(sample_shape) + axis, len(sample_shape) + batch_dims + axis]

@@ -1,4 +1,4 @@
-"""What a prior on a scale means: for a coefficient, for shrinkage, in the tail, for data."""
+"""What a prior on a scale implies: for a coefficient, for shrinkage, for the tail, for data."""
 
 import math
 from collections.abc import Callable
@@ -12,17 +12,18 @@ from jaxtyping import Array, Float, PyTree
 from predcp._maps import Unit, require_unit
 from predcp._prior import ComplexityPrior, LogScalePrior
 from predcp._support.arrays import as_float
-from predcp._support.check import require_finite
+from predcp._support.check import known, require_finite
 from predcp._support.compiled import compiled
 
-_NODES = 8192
+# Nodes per unit of the log variance: a prior through a map is smooth there, any other may have corners.
+_SMOOTH, _OTHER = 8, 64
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def unit_of(prior: dist.Distribution, unit: Unit | None) -> Unit:
-    """The unit of a prior's scale: what its map states, or what the caller says.
+    """The unit of a prior's scale, from its map or from the caller.
 
-    **Arguments**: the prior; `unit`, None where the map is to say.
+    **Arguments**: the prior; `unit`, None to take it from the map.
     """
     stated = prior.complexity.unit if isinstance(prior, ComplexityPrior | LogScalePrior) else None
     if unit is None and stated is None:
@@ -42,7 +43,7 @@ def _named(prior: dist.Distribution) -> str:
 
 
 def _log_density_of_log_variance(prior: dist.Distribution, unit: Unit) -> Callable[[Array], Array]:
-    """The log density of the log of the variance, for one of our priors or any other of a scale."""
+    """Log density of the log variance, for any prior on a scale."""
     if isinstance(prior, ComplexityPrior):
         prior = prior.log_scale()
     power = 0.5 if unit == "standard deviation" else 1.0
@@ -76,39 +77,49 @@ def marginal(prior: dist.Distribution, beta: Any, unit: Unit | None = None) -> F
 
     **Arguments**
     - `prior`: of a scale; one of ours, its `log_scale()`, or any positive NumPyro distribution.
-    - `beta`: where, any shape; at 0 the answer is very large where the density has a pole.
-    - `unit`: "variance" or "standard deviation"; left out, what the prior's map states. The
+    - `beta`: where to evaluate, any shape; at a pole (beta = 0) the result is very large.
+    - `unit`: "variance" or "standard deviation"; None to take it from the map. The
         horseshoe is `marginal(dist.HalfCauchy(1.0), beta, unit="standard deviation")`.
     """
     points = require_finite("beta", beta)
     unit = unit_of(_require_scalar(prior), unit)
     middle = jnp.asarray(prior.icdf(jnp.asarray(0.5, points.dtype)))
     middle = middle if isinstance(prior, LogScalePrior) else jnp.log(middle)
-    return _marginal(prior, points, 2.0 * middle if unit == "standard deviation" else middle, unit)
+    centre = 2.0 * middle if unit == "standard deviation" else middle
+    least = jnp.sqrt(jnp.finfo(points.dtype).tiny)
+    log_squares = 2.0 * jnp.log(jnp.maximum(jnp.abs(points), least))
+    # Variances below beta^2 / 3000 contribute nothing; exp(-45) of the mass is left above the grid.
+    low = jnp.min(log_squares, initial=centre) - 8.0
+    high = jnp.max(log_squares, initial=centre) + 90.0
+    span = known(high - low)
+    per_unit = _SMOOTH if isinstance(prior, ComplexityPrior | LogScalePrior) else _OTHER
+    # Powers of two: similar calls share one program.
+    nodes = 2 ** math.ceil(math.log2(8192 if span is None else per_unit * float(span)))
+    return _marginal(prior, log_squares, low, high, unit, nodes)
 
 
-# By the prior's own leaves: another prior of the same kind is not compiled again.
-@compiled(3)
-def _marginal(prior: dist.Distribution, points: Array, centre: Array, unit: Unit) -> Array:
-    density = _log_density_of_log_variance(prior, unit)
+# The prior is an argument: another prior of the same kind is not compiled again.
+@compiled(4, 5)
+def _marginal(
+    prior: dist.Distribution, log_squares: Array, low: Array, high: Array, unit: Unit, nodes: int
+) -> Array:
+    """One grid of the log variance for all points: only the normal density is theirs."""
+    width = (high - low) / (nodes - 1)
+    log_variance = low + width * jnp.arange(nodes, dtype=log_squares.dtype)
+    weighed = _log_density_of_log_variance(prior, unit)(log_variance) - 0.5 * log_variance
 
-    def one(value):
-        least = jnp.sqrt(jnp.finfo(points.dtype).tiny)
-        log_square = 2.0 * jnp.log(jnp.maximum(jnp.abs(value), least))
-        # Below beta^2 / 3000 the normal has no mass; above, exp(-45) of it is left.
-        low, high = log_square - 8.0, jnp.maximum(log_square, centre) + 90.0
-        width = (high - low) / (_NODES - 1)
-        log_variance = low + width * jnp.arange(_NODES, dtype=points.dtype)
-        normal = -0.5 * jnp.exp(log_square - log_variance) - 0.5 * log_variance - _LOG_ROOT_TWO_PI
-        return jax.scipy.special.logsumexp(density(log_variance) + normal) + jnp.log(width)
+    def one(log_square):
+        ratio = jnp.exp(jnp.minimum(log_square - log_variance, 8.0))
+        return jax.scipy.special.logsumexp(weighed - 0.5 * ratio)
 
-    return jnp.exp(jax.lax.map(one, points.reshape(-1))).reshape(points.shape)
+    total = jax.lax.map(one, log_squares.reshape(-1), batch_size=16)
+    return jnp.exp(total + jnp.log(width) - _LOG_ROOT_TWO_PI).reshape(log_squares.shape)
 
 
 def shrinkage_profile(
     prior: dist.Distribution, shrinkage: Any, unit: Unit | None = None
 ) -> Float[Array, "..."]:
-    """Density of `1 / (1 + variance)`: 1 is "all shrunk to the reference", 0 "left to the data".
+    """Density of `1 / (1 + variance)`: 1 means all shrunk to the reference, 0 left to the data.
 
     **Arguments**: `prior` and `unit` as in `marginal`; `shrinkage`, values in (0, 1), any shape.
     The horseshoe's is Beta(1/2, 1/2).
@@ -124,7 +135,7 @@ def shrinkage_profile(
 
 
 def tail_probability(prior: dist.Distribution, threshold: Any) -> Float[Array, "..."]:
-    """P(tau > threshold), accurate however small, for a prior of ours; any other has its cdf."""
+    """P(tau > threshold): accurate however small for a predcp prior, `1 - cdf` for any other."""
     values = as_float(threshold)
     if isinstance(prior, ComplexityPrior | LogScalePrior):
         return prior.survival(values)
@@ -142,8 +153,8 @@ def prior_predictive(
     **Arguments**
     - `prior`: a complexity prior.
     - `key`, `count`: random key and number of draws.
-    - `simulate`: `simulate(tau, key)` returns observations; left out, the model inside a
-        predictive map is used with fresh noise (evidence maps have no model to draw from).
+    - `simulate`: `simulate(tau, key)` returns observations. None uses the model inside a predictive
+        map, with fresh noise (evidence maps have no model to draw from).
     """
     if not isinstance(prior, ComplexityPrior):
         raise ValueError(f"prior must be a ComplexityPrior, got {type(prior).__name__}")

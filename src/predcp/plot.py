@@ -1,23 +1,26 @@
 """Pictures of priors and complexity maps, on matplotlib axes the caller may pass.
 
-Every function draws on `ax`, on new axes when it is None, and returns them; further keyword
+Every function draws on `ax` (new axes when None) and returns the axes; further keyword
 arguments go to matplotlib.
 """
 
 from typing import Any
 
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 import numpyro.distributions as dist
-from matplotlib.axes import Axes
 from numpyro.distributions import constraints
 
 import predcp
 from predcp._maps import Unit
 from predcp._summaries import unit_of
+from predcp._support.extras import needs
 
-# The paper's colour of each pi, in shades that the colour-blind can tell apart.
+with needs("plot"):
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+
+# The paper's colours of pi, in shades that colour-blind readers can tell apart.
 _COLOURS: dict[type, str] = {
     predcp.Exponential: "#009E73",
     predcp.Gamma: "#AA4499",
@@ -47,7 +50,7 @@ def _family(prior: Any) -> type:
 
 
 def from_zero(upper: float, points: int = _POINTS) -> np.ndarray:
-    """A grid up to `upper` that follows a pole at 0 (which it leaves out): give the axes a limit.
+    """A grid from near 0 to `upper`, dense towards 0, where a density may have a pole.
 
     **Arguments**: the last point, and how many points.
     """
@@ -70,9 +73,8 @@ def density(prior: dist.Distribution, ax: Axes | None = None, tau: Any = None, *
     ax = _draw(prior, ax, tau, np.exp(prior.log_prob(jnp.asarray(tau))), line)
     on_line = r"\log \tau" if isinstance(prior, predcp.LogScalePrior) else r"\beta"
     name = on_line if _whole_line(prior) else r"\tau"
-    stated = prior.complexity.unit if isinstance(prior, predcp.ComplexityPrior) else None
-    meaning = "" if stated in (None, "coefficient") else f" ({stated})"
-    ax.set(xlabel=f"${name}${meaning}", ylabel=f"$p({name})$")
+    map = prior.complexity if isinstance(prior, predcp.ComplexityPrior) else None
+    ax.set(xlabel=_with_unit(name, map), ylabel=f"$p({name})$")
     return ax
 
 
@@ -133,7 +135,7 @@ def shrinkage_profile(
     unit: Unit | None = None,
     **line: Any,
 ) -> Axes:
-    """The density of the shrinkage `1 / (1 + variance)` (appendix A.2): 1 is all, 0 is none.
+    """The density of the shrinkage `1 / (1 + variance)` (appendix A.2): 1 means all, 0 none.
 
     **Arguments**
     - `prior`, `unit`: a distribution of a scale and what the scale is, as in `predcp.marginal`.
@@ -181,7 +183,12 @@ def complexity(
     if np.isfinite(supremum):
         ax.axhline(supremum, color=drawn.get_color(), linestyle="--", linewidth=1.0)
     name = r"\beta" if map.signed else r"\tau"
-    ax.set(xscale="log", yscale="log", xlabel=f"${name}$", ylabel=r"$\kappa = D(" + name + ")$")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=_with_unit(name, map),
+        ylabel=r"$\kappa = D(" + name + ")$",
+    )
     return ax
 
 
@@ -213,8 +220,15 @@ def joint_density(
         log_density = log_density + jnp.log(pairs).sum(-1)
     ax, axis = _axes(ax), "log" if log_scale else "linear"
     ax.contourf(first, second, np.exp(log_density), **{"levels": 12, "cmap": "cividis"} | contour)
-    ax.set(xlabel=r"$\tau_1$", ylabel=r"$\tau_2$", xscale=axis, yscale=axis)
+    names = (_with_unit(rf"\tau_{n}", prior.complexity) for n in (1, 2))
+    ax.set(**dict(zip(("xlabel", "ylabel"), names)), xscale=axis, yscale=axis)
     return ax
+
+
+def _with_unit(name: str, map: predcp.Complexity | None) -> str:
+    """The label of an axis of scales; a coefficient and a map without a unit have none."""
+    unit = None if map is None else map.unit
+    return f"${name}$" if unit in (None, "coefficient") else f"${name}$ ({unit})"
 
 
 def _side(prior: predcp.ComplexityPrior, entry: int, log_scale: bool) -> np.ndarray:
@@ -234,7 +248,7 @@ def _axes(ax: Axes | None) -> Axes:
 def _draw(
     prior: dist.Distribution, ax: Axes | None, at: np.ndarray, height: Any, line: dict[str, Any]
 ) -> Axes:
-    """A line in the colour of pi, named after it."""
+    """A line in the colour of pi, with the name of pi."""
     ax = _axes(ax)
     style: dict[str, Any] = {"color": colour(prior), "label": _family(prior).__name__}
     ax.plot(at, np.asarray(height), **style | line)
@@ -271,7 +285,7 @@ def _require_points(name: str, value: Any, positive: bool = False) -> np.ndarray
 
 
 def _quantile(name: str, prior: dist.Distribution, q: float) -> float:
-    """A quantile for a default grid, `name` being the argument that would replace it."""
+    """A quantile for a default grid; `name` is the argument that replaces the grid."""
     try:
         return float(prior.icdf(q))
     except (NotImplementedError, ImportError):

@@ -1,5 +1,7 @@
 """The depth-wise map against one forward pass a layer, and at extremes."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,10 +50,18 @@ def layer_by_layer(tau, residual, softmax, biases, normalize):
     return np.asarray(kappas)
 
 
-@pytest.mark.parametrize("residual", [True, False])
-@pytest.mark.parametrize("softmax", [False, True])
+NORMALISED = [(None, None), (BIASES, None), (None, "layer"), (None, "batch")]
+# Each choice by default, every combination of them with `make test-long`.
+EARLY = {(0, False, True), (1, True, False), (2, False, False), (3, True, True)}
+
+
 @pytest.mark.parametrize(
-    "biases,normalize", [(None, None), (BIASES, None), (None, "layer"), (None, "batch")]
+    "biases,normalize,softmax,residual",
+    [
+        pytest.param(*each, *rest, marks=[] if (place, *rest) in EARLY else [pytest.mark.long])
+        for place, each in enumerate(NORMALISED)
+        for rest in itertools.product([False, True], [True, False])
+    ],
 )
 def test_one_pass_equals_one_pass_a_layer(residual, softmax, biases, normalize):
     options = {"likelihood": lambda f: dist.Categorical(logits=f)} if softmax else {}
@@ -101,8 +111,7 @@ def test_general_activations_and_likelihoods_have_their_own_path():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
-def test_twenty_five_layers_neither_overflow_nor_lose_their_gradient(dtype, size):
+def test_twenty_five_layers_neither_overflow_nor_lose_their_gradient(dtype):
     random = np.random.default_rng(0)
     weights = jnp.asarray(random.normal(size=(2, 25, 8, 8)), dtype)
     hidden = jnp.asarray(np.abs(random.normal(size=(5, 8))), dtype)
@@ -111,8 +120,10 @@ def test_twenty_five_layers_neither_overflow_nor_lose_their_gradient(dtype, size
     prior = predcp.ComplexityPrior(
         predcp.LogCauchy(scale=jnp.asarray(1.0, dtype), loc=jnp.asarray(0.0, dtype)), complexity
     )
-    value, slope = jax.jit(jax.value_and_grad(prior.log_prob))(jnp.full(25, size, dtype))
-    assert value.dtype == dtype and np.isfinite(value) and np.all(np.isfinite(slope))
+    program = jax.jit(jax.value_and_grad(prior.log_prob))
+    for size in (1e-12, 1.0, 1e12):
+        value, slope = program(jnp.full(25, size, dtype))
+        assert value.dtype == dtype and np.isfinite(value) and np.all(np.isfinite(slope)), size
 
 
 def test_draws_from_a_truncated_network_have_the_conditional_distribution():

@@ -105,7 +105,67 @@ def test_diagnosis_of_bounded_and_unbounded_families():
     assert counts.verdict == "accept"
 
 
+def test_what_falls_or_levels_off_is_refused():
+    for bend, reason in ((jnp.sin, "not a bijection"), (jnp.tanh, "levels off at 5.32")):
+        made = joint(lambda beta, x, bend=bend: dist.Normal(bend(x @ beta), 0.7))
+        found = predcp.diagnose(predcp.ComplexityPrior(predcp.Exponential(mean=0.3), made))
+        assert found.verdict == "refuse" and reason in found.reasons[0]
+
+
+def test_what_grows_beyond_floating_point_is_accepted():
+    def rates(beta, x):
+        return dist.Gamma(3.0, 3.0 * jnp.exp(-x @ beta))
+
+    found = predcp.diagnose(predcp.ComplexityPrior(predcp.Exponential(mean=0.3), joint(rates)))
+    assert found.verdict == "accept"
+
+
+def test_a_network_whose_predictions_move_in_few_directions():
+    """Its covariance has eigenvalues that are 0, whose rounding a large scale must not magnify."""
+    shapes = {"body": (3, 4), "head": (4,)}
+    made = predcp.JointComplexity(
+        lambda theta, x: dist.Normal(jnp.tanh(x @ theta["body"]) @ theta["head"], 0.7),
+        lambda tau, xi: jax.tree.map(lambda each: jnp.sqrt(tau) * each, xi),
+        jax.tree.map(jnp.zeros, shapes, is_leaf=lambda leaf: isinstance(leaf, tuple)),
+        DESIGN,
+        predcp.normal_noise(jax.random.key(0), 16, shapes, method="antithetic"),
+    )
+    log_kappa, log_elasticity = made.log_value_and_elasticity(jnp.asarray([30.0, 80.0]))
+    # The hidden units have saturated, and the head is linear in the noise.
+    np.testing.assert_allclose(log_elasticity, 0.0, atol=1e-10)
+    np.testing.assert_allclose(log_kappa[1] - log_kappa[0], 50.0, rtol=1e-10)
+    found = predcp.diagnose(predcp.ComplexityPrior(predcp.Exponential(mean=0.3), made))
+    assert found.verdict == "accept"
+
+
+def test_masked_observations_are_left_out():
+    kept = np.arange(8) < 4
+    masks = {
+        "inside": lambda b, x: dist.Normal(x @ b, 0.7).mask(kept).to_event(1),
+        "outside": lambda b, x: dist.Normal(x @ b, 0.7).mask(kept),
+    }
+    expected = predcp.LinearEvidence(DESIGN[kept], 0.7)(0.3)
+    for likelihood in masks.values():
+        np.testing.assert_allclose(joint(likelihood)(0.3), expected, rtol=1e-10)
+
+
+def test_noise_that_is_not_standard_normal_is_used_as_it_is():
+    wide = joint(noise=3.0 * NOISE)
+    assert joint().linear and not wide.linear
+    means = np.asarray(root(0.4, 3.0 * NOISE) @ DESIGN.T)
+    ones = {"mean": np.zeros(8), "variance": np.full(8, 0.49)}
+    expected = dense(means, np.full((16, 8), 0.49), ones)
+    np.testing.assert_allclose(wide(0.4), expected, rtol=1e-8)
+    random = np.random.default_rng(0).normal(size=(64, 3))
+    same = random[:, :1] * np.ones(3)
+    assert not joint(noise=np.abs(random)).linear and not joint(noise=same).linear
+
+
 def test_bad_input_is_refused_by_name():
+    with pytest.raises(
+        ValueError, match="CategoricalLogits observations have no finite mean.*Predictive"
+    ):
+        joint(lambda beta, x: dist.Categorical(logits=x[:, :2] * beta[:2]))
     with pytest.raises(ValueError, match="reference must be parameters"):
         predcp.JointComplexity(normal, root, lambda xi: jnp.zeros(3), DESIGN, NOISE)
     with pytest.raises(ValueError, match="must be independent given theta, got MultivariateNormal"):

@@ -75,6 +75,8 @@ def test_nothing_is_compiled_twice():
         complexity.module("head").log_value_and_elasticity(factor)
         prior.log_prob(factor * tau)
         prior.icdf(factor * tau)
+        complexity.inv(1e-3 * factor * tau)
+        prior.transforms[0](1e-3 * factor * tau)
 
     use(complexity, prior, 1.0)
     rebuilt = jax.tree.map(lambda leaf: 1.1 * leaf, complexity)

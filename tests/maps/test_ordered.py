@@ -57,7 +57,14 @@ def nested_poisson(tau, shapes=(root, root)):
     return np.asarray(kappas)
 
 
-@pytest.mark.parametrize("shapes", [(root, root), (root, centred), (centred, centred)])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        (root, centred),
+        pytest.param((root, root), marks=pytest.mark.long),
+        pytest.param((centred, centred), marks=pytest.mark.long),
+    ],
+)
 def test_values_are_those_of_nested_models(shapes):
     complexity = factors(parameters=shapes)
     np.testing.assert_allclose(complexity(TAU), nested_poisson(TAU, shapes), rtol=1e-11)
@@ -91,7 +98,9 @@ def test_the_jacobian_is_triangular_and_its_determinant_the_slopes_product(shape
         columns.append(gap / (2.0 * step * TAU[place]))
     finite = np.stack(columns, axis=1)
     assert finite[0, 1] == 0.0 and finite[1, 0] != 0.0
-    np.testing.assert_allclose(jax.jacobian(complexity)(TAU), finite, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.jacobian(complexity))(TAU), finite, rtol=1e-7, atol=1e-12
+    )
     sign, log_det = np.linalg.slogdet(finite)
     assert sign == 1.0
     np.testing.assert_allclose(
@@ -118,8 +127,15 @@ def test_weights_and_units_are_those_of_the_predictive_map():
         np.testing.assert_allclose(weighted(TAU)[place], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype,rtol", [(jnp.float32, 2e-4), (jnp.float64, 1e-8)])
-@pytest.mark.parametrize("shapes", [(root, root), (centred, centred)])
+@pytest.mark.parametrize(
+    "shapes,dtype,rtol",
+    [
+        ((root, root), jnp.float32, 2e-4),
+        ((centred, centred), jnp.float64, 1e-8),
+        pytest.param((root, root), jnp.float64, 1e-8, marks=pytest.mark.long),
+        pytest.param((centred, centred), jnp.float32, 2e-4, marks=pytest.mark.long),
+    ],
+)
 def test_the_inverse_is_a_forward_substitution(dtype, rtol, shapes):
     noise = [each.astype(dtype) for each in NOISE]
     complexity = predcp.OrderedComplexity(counts, shapes, None, noise)
@@ -145,7 +161,8 @@ def test_draws_have_the_conditional_distributions():
     np.testing.assert_allclose(
         np.quantile(prior.complexity(tau)[:, 1], 0.9), stats.expon(scale=0.5).ppf(0.9), rtol=0.1
     )
-    seen = jax.vmap(prior.complexity.simulate)(tau[:500], jax.random.split(jax.random.key(1), 500))
+    simulate = jax.jit(jax.vmap(prior.complexity.simulate))
+    seen = simulate(tau[:500], jax.random.split(jax.random.key(1), 500))
     assert seen.shape == (500, 8) and seen.min() >= 0
 
 
@@ -168,17 +185,18 @@ def test_a_bounded_divergence_is_truncated_given_the_scales_before():
 def test_gradients_are_finite_and_right():
     prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), factors()).log_scale()
     log_tau = jnp.asarray([-0.4, 0.6])
-    slope = jax.grad(prior.log_prob)(log_tau)
+    program = jax.jit(jax.value_and_grad(prior.log_prob))
     step = 1e-5
     finite = [
-        (prior.log_prob(log_tau + step * e) - prior.log_prob(log_tau - step * e)) / (2.0 * step)
+        (program(log_tau + step * e)[0] - program(log_tau - step * e)[0]) / (2.0 * step)
         for e in jnp.eye(2)
     ]
-    np.testing.assert_allclose(slope, finite, rtol=1e-6)
+    np.testing.assert_allclose(program(log_tau)[1], finite, rtol=1e-6)
     for extreme in (-300.0, -20.0, 3.0):
-        assert np.all(np.isfinite(jax.grad(prior.log_prob)(jnp.full(2, extreme))))
+        assert np.all(np.isfinite(program(jnp.full(2, extreme))[1]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("softmax", [False, True])
 def test_the_depth_wise_map_is_the_special_case_of_layers(softmax):
     """Layers as components: theta is the list of weight matrices, the draw's output weights noise."""

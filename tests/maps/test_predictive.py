@@ -163,7 +163,11 @@ def test_a_model_that_saturates_by_itself_can_be_declared_bounded():
         ({"divergence": "kl"}, "divergence must be one of predcp's"),
         ({"likelihood": lambda theta, x: x @ theta}, "must return a NumPyro distribution"),
         (
-            {"likelihood": lambda theta, x: dist.Dagum(1.0, 1.0, jnp.exp(x @ theta))},
+            {
+                "likelihood": lambda theta, x: dist.BetaNegativeBinomial(
+                    1.0, jnp.exp(x @ theta), 2.0
+                )
+            },
             "no divergence is known for",
         ),
         ({"per": "patient"}, "per must be 'trial', 'row' or an array"),
@@ -242,8 +246,10 @@ def test_the_mean_is_per_trial_per_row_or_per_unit(likelihood, repeats):
             likelihood, scaled, jnp.zeros(3), DESIGN[:3], NOISE, **options
         )(0.4)
 
-    moved = jax.vmap(
-        lambda xi: predcp.kl(likelihood(0.4 * xi, DESIGN[:3]), likelihood(0.0 * xi, DESIGN[:3]))
+    moved = jax.jit(
+        jax.vmap(
+            lambda xi: predcp.kl(likelihood(0.4 * xi, DESIGN[:3]), likelihood(0.0 * xi, DESIGN[:3]))
+        )
     )
     each = np.asarray(moved(NOISE)).mean(0)
     weights, units = np.asarray([0.5, 0.0, 2.0]), np.asarray([1.0, 2.0, 4.0])

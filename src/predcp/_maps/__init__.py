@@ -30,32 +30,3 @@ from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity, sampled
 from predcp._maps._separate import SeparateComplexity
 from predcp._maps._tabulated import TabulatedComplexity
-
-__all__ = [
-    "BetaBinomialLimit",
-    "CoefficientEvidence",
-    "Complexity",
-    "CorrelationLimit",
-    "DepthComplexity",
-    "GammaLimit",
-    "JointComplexity",
-    "LengthscaleLimit",
-    "LinearEvidence",
-    "LogisticEvidence",
-    "ModularComplexity",
-    "NegativeBinomialLimit",
-    "OrderedComplexity",
-    "PenalisedComplexity",
-    "PredictiveComplexity",
-    "RowEvidence",
-    "ScalarComplexity",
-    "SeparateComplexity",
-    "StudentTLimit",
-    "TabulatedComplexity",
-    "Unit",
-    "VectorComplexity",
-    "require_moving",
-    "require_unit",
-    "sampled",
-    "unit_normal",
-]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PyTree
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform
 
-from predcp._numerics.inverse import Evaluate, count_evaluations, invert, raise_without_root
+from predcp._numerics.inverse import Evaluate, invert, raise_without_root
 from predcp._support.arrays import as_float, is_array
 from predcp._support.compiled import compiled
 
@@ -25,19 +25,19 @@ Unit = Literal["variance", "standard deviation", "coefficient"]
 class Complexity(Transform):
     """A strictly increasing map `kappa = D(tau)` of scales to divergences (Equation 2).
 
-    A NumPyro transform and a pytree: array leaves of whatever it holds are its children, the rest
-    is static structure, so that a rebuilt map with new data or noise never recompiles.
+    A NumPyro transform and a pytree: the arrays in its attributes are its leaves, the rest is static
+    structure, so that a map with new data or noise does not compile again.
     Everything is computed for `log tau`, which neither over- nor underflows.
 
-    To write a map, subclass `ScalarComplexity` (one scale) or `VectorComplexity` (several), which
-    say what is needed; this class holds what the two share.
+    To write a map, subclass `ScalarComplexity` (one scale) or `VectorComplexity` (several); this
+    class holds what the two share.
     """
 
     event_dim = 0  # 1 for a map of vectors of scales
     signed = False  # True for a map of the whole line, odd about 0
     bounded = False  # whether D has a finite supremum
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> Any:
         fields = {name: value for name, value in vars(self).items() if name != "_inv"}
         leaves, structure = jax.tree.flatten(fields)
         data = tuple(leaf for leaf in leaves if is_array(leaf))
@@ -45,13 +45,23 @@ class Complexity(Transform):
         return data, (structure, static)
 
     @classmethod
-    def tree_unflatten(cls, aux_data, params):
+    def tree_unflatten(cls, aux_data: Any, params: Any) -> Any:
         structure, static = aux_data
         data = iter(params)
         leaves = [next(data) if held is None else held[0] for held in static]
         restored = cls.__new__(cls)
         vars(restored).update(jax.tree.unflatten(structure, leaves))
         return restored
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if isinstance(stated := vars(cls).get("unit"), str):
+            _require_known_unit(cls.__name__, stated)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "unit":
+            _require_known_unit(type(self).__name__, value)
+        super().__setattr__(name, value)
 
     if TYPE_CHECKING:
         unit: Unit | None
@@ -61,8 +71,8 @@ class Complexity(Transform):
         def unit(self) -> Unit | None:
             """What `tau` is: a "variance" or a "standard deviation" (a signed map: a "coefficient").
 
-            A subclass states it as a class attribute. None, where it is not known, makes summaries
-            ask.
+            A subclass states it as a class attribute. If it is None (not known), summaries ask for
+            it.
             """
             raise NotImplementedError(
                 f'{type(self).__name__} must state the unit of its scale: unit = "variance" or '
@@ -74,8 +84,12 @@ class Complexity(Transform):
         """Shape of a batch of independent maps in one object."""
         return ()
 
+    @property
+    def averaged_over(self) -> str | None:
+        """What D is an average over (trials, rows); None if it is no average."""
+
     def caution(self) -> str | None:
-        """What `diagnose` should warn of although D increases; None for nothing."""
+        """A warning for `diagnose` although D increases, or None."""
         return None
 
     @property
@@ -109,7 +123,7 @@ class Complexity(Transform):
         """`log D` and `log (d log D / d log tau)` at `log tau`, both of the broadcast shape.
 
         The elasticity stays of order one where D itself is far outside floating point. For a
-        vector map that of entry l is with respect to its own scale.
+        vector map, the elasticity of entry l is with respect to its own scale.
         """
         return self._value_and_elasticity(as_float(log_tau))
 
@@ -121,7 +135,7 @@ class Complexity(Transform):
         return log_kappa, log_kappa + log_elasticity
 
     def _value_and_elasticity(self, log_tau: Array) -> tuple[Array, Array]:
-        """What a subclass computes: `log_value_and_elasticity`."""
+        """`log_value_and_elasticity`, implemented by the subclass."""
         raise NotImplementedError
 
     @raise_without_root(lambda log_kappa: ~np.isnan(log_kappa))
@@ -130,7 +144,7 @@ class Complexity(Transform):
         """The `log tau` with `D(tau) = kappa`; `inf` where kappa is not below the supremum.
 
         A search that does not converge raises a RuntimeError; inside a transformation such as
-        `jax.jit`, where nothing can be raised, the answer is NaN. `icdf` and `sample` likewise.
+        `jax.jit`, which cannot raise, the result is NaN. The same holds for `icdf` and `sample`.
         """
         return self.log_inverse_of(log_kappa, lambda log_kappa, _: log_kappa)
 
@@ -141,7 +155,7 @@ class Complexity(Transform):
 
         **Arguments**
         - `inputs`: an array of the shape of the scales, or a pytree of such arrays.
-        - `log_kappa`: from inputs and the log suprema there to the targets, entry by entry.
+        - `log_kappa`: a function from the inputs and the log suprema to the targets, entry by entry.
         """
         raise NotImplementedError
 
@@ -154,7 +168,7 @@ class Complexity(Transform):
         return self._supremum_at(log_tau)
 
     def _supremum_at(self, log_tau: Array) -> Array:
-        """What the subclass of a bounded map computes: `log_supremum`."""
+        """`log_supremum`, implemented by the subclass of a bounded map."""
         raise NotImplementedError
 
     @property
@@ -169,7 +183,7 @@ class Complexity(Transform):
     def __call__(self, x: Any) -> Array:
         tau = as_float(x)
         log_kappa, _ = self.log_value_and_slope(jnp.log(jnp.abs(tau)))
-        # The log of 0 is outside every formula, and D(0) = 0 by construction.
+        # log 0 is outside the range of the formulas, and D(0) = 0 by construction.
         kappa = jnp.where(tau == 0.0, 0.0, jnp.exp(log_kappa))
         return jnp.sign(tau) * kappa if self.signed else kappa
 
@@ -205,7 +219,7 @@ class ScalarComplexity(Complexity):
     State `unit` and write `bind`. Cdf, quantiles, draws, plots and diagnoses follow. Optional:
     `bounded = True` with `_single_log_supremum` for a map with a finite supremum, `guess` for a
     faster inverse, and `batch_shape` for a batch of maps in one object (all array attributes then
-    carry the batch axes first; the other methods see one map of it).
+    carry the batch axes first; the other methods see one map of the batch).
 
     ```python
     class Quadratic(predcp.ScalarComplexity):
@@ -220,12 +234,15 @@ class ScalarComplexity(Complexity):
     """
 
     def bind(self) -> Evaluate:
-        """A function from one `log tau` to `log D` and `log (d log D / d log tau)` there.
+        """A function from one `log tau` to `log D` and `log (d log D / d log tau)`.
 
-        Both are numbers without axes. What does not depend on the scale is best computed before
-        the function is returned: an inversion calls it several times.
+        Both are arrays of shape (). Compute what does not depend on the scale before returning the
+        function: an inversion calls it several times.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must define bind(self), which returns a function from log_tau to "
+            "the pair (log D, log elasticity)"
+        )
 
     cost = 1  # array elements that one evaluation touches, roughly
 
@@ -260,7 +277,7 @@ class ScalarComplexity(Complexity):
 
     def _value_and_elasticity(self, log_tau):
         def evaluate_all(single: "ScalarComplexity", values: Array):
-            evaluate = single.bind()
+            evaluate = _checked(single, "bind", single.bind())
             if values.shape[0] == 1:
                 return jax.tree.map(lambda leaf: leaf[None], evaluate(values[0]))
             if values.shape[0] <= single._chunk:
@@ -274,30 +291,18 @@ class ScalarComplexity(Complexity):
         bound = self._each(lambda single, _: single._single_log_supremum()[None], zeros)
         return jnp.broadcast_to(bound, jnp.broadcast_shapes(log_tau.shape, bound.shape))
 
-    def log_inverse_of(self, inputs, log_kappa):
+    def log_inverse_of(self, inputs: Any, log_kappa: Any) -> Array:
         def invert_all(single: "ScalarComplexity", values: Array):
             bound = (
                 single._single_log_supremum()
                 if single.bounded
                 else jnp.asarray(jnp.inf, values.dtype)
             )
-            return invert(single.bind(), values, single.guess(values), bound, single._chunk)
+            evaluate = _checked(single, "bind", single.bind())
+            return invert(evaluate, values, single.guess(values), bound, single._chunk)
 
         bounds = self.log_supremum(jax.tree.leaves(inputs)[0])
         return self._each(invert_all, log_kappa(inputs, bounds))
-
-    @compiled()
-    def evaluations(self, log_kappa: Float[Array, "..."]) -> Array:
-        """How many evaluations of the map each inversion takes."""
-
-        def count_all(single: "ScalarComplexity", values: Array):
-            bound = single._single_log_supremum() if single.bounded else jnp.asarray(jnp.inf)
-            evaluate = single.bind()
-            return jax.vmap(lambda value, start: count_evaluations(evaluate, value, start, bound))(
-                values, single.guess(values)
-            )
-
-        return self._each(count_all, log_kappa)
 
 
 class VectorComplexity(Complexity):
@@ -316,7 +321,10 @@ class VectorComplexity(Complexity):
 
         **Arguments**: which entry, and the log scales of the entries before it.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must define bind_entry(self, entry, below), which returns a "
+            "function from log_tau to the pair (log D, log elasticity)"
+        )
 
     def _entry_log_supremum(self, entry: int, below: Float[Array, " entry"]) -> Float[Array, ""]:
         """Log of the supremum of one entry given the log scales before it."""
@@ -346,7 +354,7 @@ class VectorComplexity(Complexity):
         visit: Callable[[Evaluate, Callable[[], Array], Any], tuple[Array, Any]],
         values: PyTree[Array],
     ) -> Any:
-        """Visit the entries in order; each sees its own map, given the scales of those before it.
+        """Visit the entries in order, each with its own map given the scales before it.
 
         **Arguments**
         - `visit`: from the entry's map, a function that returns its log supremum, and the entry of
@@ -363,7 +371,8 @@ class VectorComplexity(Complexity):
             def supremum(entry=entry, below=scales):
                 return self._entry_log_supremum(entry, below).astype(below.dtype)
 
-            log_tau, result = visit(self.bind_entry(entry, scales), supremum, own)
+            evaluate = _checked(self, "bind_entry", self.bind_entry(entry, scales))
+            log_tau, result = visit(evaluate, supremum, own)
             scales = jnp.append(scales, log_tau)
             results.append(result)
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)
@@ -380,7 +389,7 @@ class VectorComplexity(Complexity):
 
         return self._each_vector(partial(self._visit_entries, visit), log_tau)
 
-    def log_inverse_of(self, inputs, log_kappa):
+    def log_inverse_of(self, inputs: Any, log_kappa: Any) -> Array:
         def visit(evaluate: Evaluate, supremum: Callable[[], Array], own: Any):
             bound = supremum()
             target = log_kappa(own, bound)[None]
@@ -390,8 +399,46 @@ class VectorComplexity(Complexity):
         return self._each_vector(partial(self._visit_entries, visit), inputs)
 
 
+def _checked(complexity: Complexity, method: str, evaluate: Any) -> Evaluate:
+    """The function that a map's own method returned, held to its contract: two single numbers."""
+    wanted = (
+        f"{type(complexity).__name__}.{method} must return a function from log_tau to the pair "
+        "(log D, log elasticity of D)"
+    )
+    if not callable(evaluate):
+        raise ValueError(f"{wanted}, got {type(evaluate).__name__}")
+
+    def pair(log_tau: Array) -> tuple[Array, Array]:
+        found = evaluate(log_tau)
+        if not (isinstance(found, tuple) and len(found) == 2):
+            got = f"{len(found)} values" if isinstance(found, tuple) else "one value"
+            raise ValueError(
+                f"{wanted}; that function returned {got}. For D = c tau^p the pair is "
+                "(log(c) + p log_tau, log(p))"
+            )
+        value, elasticity = (
+            as_float(each) if is_array(each) else jnp.asarray(each, log_tau.dtype) for each in found
+        )
+        if value.size != 1 or elasticity.size != 1:
+            raise ValueError(
+                f"{wanted}, each a single number for a single log_tau; got shapes {value.shape} "
+                f"and {elasticity.shape}"
+            )
+        return value.reshape(()), elasticity.reshape(())
+
+    return pair
+
+
+def _require_known_unit(name: str, unit: Any) -> None:
+    if unit is not None and unit not in get_args(Unit):
+        raise ValueError(
+            f'the unit of {name} must be "variance" or "standard deviation" (of a signed map: '
+            f'"coefficient"), got {unit!r}'
+        )
+
+
 def require_unit(unit: Any) -> Unit:
-    """A unit of a scale, or an error that names the two."""
+    """The unit if it is a unit of a scale; raise an error otherwise."""
     if unit not in ("variance", "standard deviation"):
         raise ValueError(f'unit must be "variance" or "standard deviation", got {unit!r}')
     return unit

@@ -39,7 +39,7 @@ def unit_normal(outputs: Float[Array, "points outputs"]) -> dist.Distribution:
 
 
 class _State(NamedTuple):
-    """Hidden states `exp(log_size) * hidden`, kept near size one row by row."""
+    """Hidden states `exp(log_size) * hidden`, with `hidden` kept near size one, row by row."""
 
     hidden: Float[Array, "draws points width"]
     log_size: Float[Array, "draws points"]
@@ -69,18 +69,18 @@ class DepthComplexity(VectorComplexity):
     **variance** of layer l's weights.
 
     **Arguments**
-    - `hidden`: h_0, shape (N, H), or (S, N, H) with one per draw; for inputs x, `f(x @ W_in)`.
+    - `hidden`: h_0, shape (N, H), or (S, N, H) with one per draw; for inputs x: `f(x @ W_in)`.
     - `weights`: standard normal draws of the L weight matrices, shape (S, L, H, H), times any row
         scales.
     - `output_weights`: shape (H, K), or (S, H, K) with one per draw.
-    - `likelihood`: from outputs (N, K) to a NumPyro distribution; unit normal when left out.
-    - `activation`: f, of an array (N, H).
+    - `likelihood`: a function from outputs (N, K) to a NumPyro distribution; unit normal by default.
+    - `activation`: f, a function of an array (N, H).
     - `biases`: shape (L, H), kept by the reference too; None for none.
     - `residual`: False for a plain network.
     - `normalize`: None, "layer" or "batch": normalise h *before* the weights, which keeps deep
         networks in floating point and D linear in tau.
     - `reference`: "off" as above; "short-circuit" compares a plain network's h_l with h_(l-1)
-        literally, which is not a bijection and is here to show what `diagnose` says of it.
+        literally; that is not a bijection, and serves to show the report of `diagnose`.
     - `divergence`: as in `PredictiveComplexity`.
     """
 
@@ -131,10 +131,10 @@ class DepthComplexity(VectorComplexity):
             raise ValueError('reference="short-circuit" is for plain networks: set residual=False')
         self.residual, self.normalize, self.reference = residual, normalize, reference
         self.divergence = divergence
-        # What the program is like is found once; rebuilt from new arrays it stays the same program.
+        # Found once: a map rebuilt from new arrays has the same program.
         self.bounded = all(divergence.rule(member.family).bounded for member in self._members())
-        self.homogeneous = self._is_homogeneous()
-        self.rescalable = self._is_rescalable()
+        self.homogeneous = self._is_proportional(to_hidden=False)
+        self.rescalable = self._is_proportional(to_hidden=True)
         self.affine_head = self._has_affine_head()
         if reference == "short-circuit" and not (self.homogeneous and self.affine_head):
             raise ValueError(
@@ -164,7 +164,7 @@ class DepthComplexity(VectorComplexity):
                     "draw, so its complexity is constant; use more draws, or biases"
                 )
             hidden = hidden + rise if self.residual else rise
-            # Only zero or not matters here: keep deep networks in floating point.
+            # Only whether it is zero matters: keep deep networks within floating point.
             hidden = hidden / jnp.maximum(1.0, jnp.max(jnp.abs(hidden)))
 
     @property
@@ -195,23 +195,16 @@ class DepthComplexity(VectorComplexity):
         inner = self._normalized(hidden) @ weights
         return self.activation(inner if bias is None else inner + bias)
 
-    def _example(self) -> tuple[Array, Array, Array | None]:
+    def _is_proportional(self, to_hidden: bool) -> bool:
+        """Whether the branch is proportional to the size of its hidden states, or of its weights."""
         hidden = self.hidden if self.hidden.ndim == 2 else self.hidden[0]
-        return hidden, self.weights[0, 0], None if self.biases is None else self.biases[0]
+        bias = None if self.biases is None else self.biases[0]
 
-    def _is_homogeneous(self) -> bool:
-        """Whether the branch is proportional to the size of the weights."""
-        hidden, weights, bias = self._example()
-        one = jnp.ones((), self.weights.dtype)
-        scaled = power_of(lambda t, h, w: self._branch(h, t * w, bias), one, hidden, weights)
-        return scaled == (1, True)
+        def branch(t, h, w):
+            return self._branch(t * h, w, bias) if to_hidden else self._branch(h, t * w, bias)
 
-    def _is_rescalable(self) -> bool:
-        """Whether the branch is also proportional to the size of the hidden states."""
-        hidden, weights, bias = self._example()
         one = jnp.ones((), self.weights.dtype)
-        scaled = power_of(lambda t, h, w: self._branch(t * h, w, bias), one, hidden, weights)
-        return scaled == (1, True)
+        return power_of(branch, one, hidden, self.weights[0, 0]) == (1, True)
 
     def _has_affine_head(self) -> bool:
         """Whether the coordinates of the observations are affine in the outputs."""
@@ -256,7 +249,7 @@ class DepthComplexity(VectorComplexity):
         return floating_range(self.weights.dtype)
 
     def _evaluate(self, moved: Callable[[Array], Any], keep: int) -> Evaluate:
-        """From a scale to the log divergence and its elasticity, given how the outputs move."""
+        """The map from a scale to the log divergence and its elasticity, given how the outputs move."""
         found = self._members()
 
         def evaluate(log_tau):
@@ -293,7 +286,7 @@ class DepthComplexity(VectorComplexity):
         def moved(log_tau):
             half = jnp.clip(0.5 * log_tau, -limit, limit)
             if unit is not None:
-                # Quadratic divergences stay exact at any size, bounded ones have saturated there.
+                # Quadratic divergences are exact at any size; bounded ones are saturated at the limit.
                 log_size = layer_size + half
                 log_size = log_size if not self.bounded else jnp.minimum(log_size, limit)
                 return reference, unit, log_size, jax.tree.map(lambda leaf: 0.5 * leaf, unit)
@@ -336,7 +329,7 @@ class DepthComplexity(VectorComplexity):
                     coordinates, weights, 0.5 * weights, weights, zero, start
                 )
                 return start, shift, jnp.zeros(()), speed
-            # With the branch's own displacement nothing is subtracted from the skip connection.
+            # Use the displacement of the branch alone: subtracting the skip connection would lose digits.
             origin = jax.vmap(branch)(state.hidden, zero)
             shift, speed = displacement(
                 lambda w: jax.vmap(branch)(state.hidden, w),

@@ -43,9 +43,9 @@ class _GaussianEvidence(ScalarComplexity):
         present = jnp.isfinite(self.log_ratio)
         return present, jnp.where(present, self.log_ratio, 0.0)
 
-    def bind(self):
+    def bind(self) -> Any:
         present, log_ratio = self._present()
-        # Beyond this every direction is at its power law to all digits.
+        # Beyond this every direction follows its power law to all digits.
         half_width = floating_range(log_ratio.dtype) + jnp.max(jnp.abs(log_ratio)) / self.power
 
         def value_and_elasticity(log_tau):
@@ -60,7 +60,7 @@ class _GaussianEvidence(ScalarComplexity):
 
         return extrapolated(value_and_elasticity, jax.lax.stop_gradient(half_width))
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         # v - log(1 + v) is below both v^2 / 2 and v, so the root is above both of theirs.
         shifted = log_kappa + _LOG_TWO - self.log_weight
         from_small = (shifted + _LOG_TWO - logsumexp(2.0 * self.log_ratio)) / (2.0 * self.power)
@@ -107,8 +107,8 @@ def _linear_log_ratio(design: Array, scale: Array) -> Array:
 class RowEvidence(_GaussianEvidence):
     """Evidence of a linear regression one row at a time, averaged over the rows.
 
-    `D(tau) = mean_n KL[N(0, s^2 + tau^2 sum_d lambda_d^2 x_nd^2) || N(0, s^2)]`, the form that
-    local scales leave cheap: no singular values, linear in the entries of x. `tau` is a
+    `D(tau) = mean_n KL[N(0, s^2 + tau^2 sum_d lambda_d^2 x_nd^2) || N(0, s^2)]`, which stays
+    cheap with local scales: no singular values, linear in the entries of x. `tau` is a
     **standard deviation** here, `beta_d ~ N(0, lambda_d^2 tau^2)`.
 
     **Arguments**
@@ -143,7 +143,7 @@ class LogisticEvidence(RowEvidence):
     """Evidence of logistic regression through its probit utility, averaged over the rows.
 
     `D(tau) = mean_n KL[N(0, 8/pi + tau^2 sum_d lambda_d^2 x_nd^2) || N(0, 8/pi)]`. The evidence of
-    the outcomes themselves is 1/2 for every tau, hence the latent utility. `tau` is a
+    the outcomes is 1/2 for every tau, so the latent utility is used instead. `tau` is a
     **standard deviation** here, `beta_d ~ N(0, lambda_d^2 tau^2)` as in Section 6 of the paper.
 
     **Arguments**
@@ -196,19 +196,19 @@ class CoefficientEvidence(ScalarComplexity):
     def batch_shape(self) -> tuple[int, ...]:
         return self.log_information.shape
 
-    def bind(self):
+    def bind(self) -> Any:
         def evaluate(log_beta):
             log_kappa = 2.0 * log_beta + self.log_information - _LOG_TWO
             return log_kappa, jnp.full_like(log_kappa, _LOG_TWO)
 
         return evaluate
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         return 0.5 * (log_kappa + _LOG_TWO - self.log_information)
 
 
 def require_moving(name: str, log_ratio: Array) -> None:
-    """Refuse a design under which no scale changes any prediction."""
+    """Refuse a design with which predictions do not depend on the scale."""
     if concrete(log_ratio) and not np.all(np.any(np.isfinite(np.asarray(log_ratio)), axis=-1)):
         raise ValueError(
             f"{name} is all zero, so the predictions do not depend on the scale and the "

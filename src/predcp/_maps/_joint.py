@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
@@ -17,11 +16,13 @@ from predcp._numerics.displacement import displacement, parameter_step
 from predcp._numerics.gaussian import gaussian_divergence, scaled_minus_log1p
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate
+from predcp._numerics.moments import moments_of, require_moments
 from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._numerics.special import log_minus_log1p
+from predcp._numerics.standard_normal import may_be_standard_normal
 from predcp._support.arrays import concrete
 
-# A linear model with at most so many parameters is integrated exactly.
+# Largest number of parameters of a linear model that is integrated exactly.
 _MOST_DIRECTIONS = 512
 
 
@@ -33,13 +34,13 @@ class JointComplexity(PredictiveComplexity):
     of the observations averaged over them. Low rank: `O(N S^2)` for N observations and S draws.
 
     `PredictiveComplexity` averages the divergence of one point given theta. N times that exceeds the joint
-    divergence by the mutual information of theta and the data: what the data would teach of theta. D is in
-    nats for all observations.
+    divergence by the mutual information of theta and the data. D is in nats for all observations.
 
-    A model whose means are linear in the noise, with variances that do not move, is integrated exactly:
-    a linear regression gives `LinearEvidence`. Otherwise the Gaussian is matched to the draws. Take
-    antithetic noise: a sample mean of the noise that is not 0 moves m. A family with bounded divergence
-    (`Bernoulli`) gets a D that is not bounded; `diagnose` says so.
+    A model whose means are linear in standard normal noise, with variances that do not move, is integrated
+    exactly: a linear regression gives `LinearEvidence`. Otherwise the Gaussian is matched to the draws, as
+    for noise whose means, variances or correlations are not standard normal beyond their sampling error.
+    Use antithetic noise: a sample mean that is not 0 moves m. Masked observations are left out. A family
+    with bounded divergence (`Bernoulli`) gets a D that is not bounded; `diagnose` says so.
 
     **Arguments**
     - `likelihood`, `parameters`, `x`, `noise`, `unit`: as in `PredictiveComplexity`. The observations need
@@ -63,15 +64,11 @@ class JointComplexity(PredictiveComplexity):
             raise ValueError("reference must be parameters, the same for all draws; got a function")
         super().__init__(likelihood, parameters, reference, x, noise, unit=unit)
         self.family_is_bounded, self.bounded = self.bounded, False
+        require_moments(self.likelihood(self.reference, self.x))
         start = self._moments(self.reference)
-        if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(start) if concrete(leaf)):
-            raise ValueError(
-                "the observations must have finite means and variances at the reference"
-            )
         self.linear = self._is_linear()
         if self.linear:
-            one = jax.tree.map(lambda leaf: leaf[0], self.noise)
-            flat, restore = ravel_pytree(one)
+            flat, restore = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], self.noise))
             self.noise = jax.vmap(restore)(jnp.eye(flat.size, dtype=flat.dtype))
         self.power = self._find_moment_power()
         self.cost = self._count * (start["mean"].size + self._count)
@@ -81,21 +78,7 @@ class JointComplexity(PredictiveComplexity):
 
     def _moments(self, theta: PyTree) -> dict[str, Array]:
         """Means and variances of all observations, as vectors."""
-        found = jax.tree.leaves(
-            self.likelihood(theta, self.x), is_leaf=lambda leaf: isinstance(leaf, dist.Distribution)
-        )
-        for each in found:
-            base = each
-            while isinstance(base, dist.Independent):
-                base = base.base_dist
-            if base.event_shape:
-                raise ValueError(
-                    f"observations must be independent given theta, got {type(base).__name__} with event "
-                    f"shape {base.event_shape}"
-                )
-        means = [jnp.broadcast_to(each.mean, each.shape()).ravel() for each in found]
-        variances = [jnp.broadcast_to(each.variance, each.shape()).ravel() for each in found]
-        return {"mean": jnp.concatenate(means), "variance": jnp.concatenate(variances)}
+        return moments_of(self.likelihood(theta, self.x))
 
     def _at_one(self, xi: PyTree) -> dict[str, Array]:
         """How far one draw moves the moments at tau = 1."""
@@ -103,20 +86,20 @@ class JointComplexity(PredictiveComplexity):
         return jax.tree.map(lambda here, start: here - start, moved, self._moments(self.reference))
 
     def _is_linear(self) -> bool:
-        """Whether the means are linear in the noise and the variances do not move."""
-        one = jax.tree.map(lambda leaf: leaf[0], self.noise)
-        flat, restore = ravel_pytree(one)
-        if flat.size > _MOST_DIRECTIONS or not all(
-            map(concrete, jax.tree.leaves((self.noise, self.x)))
-        ):
+        """Whether means are linear in noise that is standard normal, and variances do not move."""
+        flat, restore = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], self.noise))
+        seen = all(map(concrete, jax.tree.leaves((self.noise, self.x))))
+        if flat.size > _MOST_DIRECTIONS or not seen:
             return False
+        given = np.asarray(jax.vmap(lambda each: ravel_pytree(each)[0])(self.noise), float)
         draws = np.random.default_rng(0).normal(size=(2, flat.size))
         points = jnp.asarray(np.stack([*draws, draws.sum(0), -draws[0]]), flat.dtype)
         moved = jax.vmap(lambda each: self._at_one(restore(each)))(points)
         mean, size = moved["mean"], jnp.max(jnp.abs(moved["mean"]))
         gap = jnp.maximum(jnp.abs(mean[0] + mean[1] - mean[2]), jnp.abs(mean[0] + mean[3]))
         allowed = 1e3 * jnp.finfo(flat.dtype).eps * size
-        return bool(jnp.all(gap <= allowed) & jnp.all(moved["variance"] == 0.0))
+        linear = bool(jnp.all(gap <= allowed) & jnp.all(moved["variance"] == 0.0))
+        return linear and may_be_standard_normal(given)
 
     def _find_moment_power(self):
         """The power of tau that the means move as, while the variances stay."""
@@ -125,24 +108,33 @@ class JointComplexity(PredictiveComplexity):
             lambda tau, xi: self._moments(self.parameters(tau, xi)), jnp.ones((), self._dtype), one
         )
         moved = jax.vmap(self._at_one)(self.noise)["variance"]
-        if found is None or not concrete(moved) or np.any(np.asarray(moved) != 0.0):
-            return None
-        return found
+        return found if concrete(moved) and not np.any(np.asarray(moved)) else None
 
     def _find_highest(self) -> Array:
-        """The largest log scale up to which moments and D are floating-point numbers."""
+        """The largest log scale before rates leave floating point or variances all their digits."""
         if not all(map(concrete, jax.tree.leaves((self.noise, self.x, self.reference)))):
             return self.highest
         low, high = -float(self.highest), float(self.highest)
-        evaluate = jax.jit(jax.vmap(self._bind_by_passes(self._moments(self.reference))))
-        whole = False
+        start = self._moments(self.reference)
+        evaluate = self._bind_by_passes(start)
+
+        @jax.jit
+        @jax.vmap
+        def kept(log_tau):
+            value, log_elasticity = evaluate(log_tau)
+            moments = lambda xi: self._moments(self.parameters(jnp.exp(log_tau), xi))  # noqa: E731
+            left = jax.vmap(moments)(self.noise)["variance"].mean(0) / start["variance"]
+            # Below, rounding shows; derivatives square what is above.
+            least, most = 0.5 * jnp.log(jnp.finfo(self._dtype).eps), floating_range(self._dtype)
+            enough = jnp.all((jnp.log(left) > least) & (jnp.log(left) < most))
+            return jnp.isfinite(value) & (log_elasticity < jnp.inf) & enough
+
         for _ in range(3):
             grid = np.linspace(low, high, 33)
-            finite = np.all(np.isfinite(np.stack(evaluate(jnp.asarray(grid, self._dtype)))), axis=0)
-            whole = bool(finite.all())
-            lost = 32 if whole else int(np.argmin(finite))
-            low, high = grid[max(lost - 1, 0)], grid[lost]
-        return jnp.asarray(high if whole else low, self._dtype)
+            sound = np.asarray(kept(jnp.asarray(grid, self._dtype)))
+            last = 32 if sound.all() else max(int(np.argmin(sound)) - 1, 0)
+            low, high = grid[last], grid[min(last + 1, 32)]
+        return jnp.asarray(low, self._dtype)
 
     def _factor(self, means: Float[Array, "draws points"]) -> tuple[Array, Array]:
         """Mean displacement, and F with a row per draw (or per direction of a linear model)."""
@@ -205,7 +197,9 @@ class JointComplexity(PredictiveComplexity):
             size = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
             shift, speed = jax.tree.map(lambda leaf: leaf / size, (shift, speed))
             value, rate = jax.jvp(lambda moved: self._value(moved, size, start), (shift,), (speed,))
-            return jnp.log(value) + 2.0 * jnp.log(size), jnp.log(rate) - jnp.log(value)
+            # -inf where D stays or falls, which its values tell; NaN only where numbers are lost.
+            log_rate = jnp.log(jnp.maximum(rate, 0.0))
+            return jnp.log(value) + 2.0 * jnp.log(size), log_rate - jnp.log(value)
 
         return evaluate
 

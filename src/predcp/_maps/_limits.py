@@ -13,7 +13,12 @@ from predcp._maps._complexity import ScalarComplexity, Unit
 from predcp._numerics.gaussian import gaussian_divergence
 from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._numerics.special import digamma_1p, log_cosh, log_digamma_excess, stirling_gap
-from predcp._support.check import require_finite, require_positive, require_probability
+from predcp._support.check import (
+    require_finite,
+    require_positive,
+    require_probability,
+    require_whole,
+)
 
 
 class _Limit(ScalarComplexity):
@@ -27,7 +32,7 @@ class _Limit(ScalarComplexity):
     # Maps that grow as the log of tau are no power law beyond floating point: they are asked there.
     logarithmic = False
 
-    def bind(self):
+    def bind(self) -> Any:
         reach = floating_range(jnp.result_type(float))
 
         def evaluate(log_tau):
@@ -45,14 +50,13 @@ class _Limit(ScalarComplexity):
         """D over log tau far from the reference, of a map that grows as the log."""
         return 0.5
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         start = jnp.zeros_like(log_kappa)
         if not self.logarithmic:
             return start
         most = 2.0 * floating_range(log_kappa.dtype)
-        return jnp.where(
-            log_kappa > 0.0, jnp.exp(jnp.clip(log_kappa, 0.0, most)) / self._growth(), start
-        )
+        far = jnp.exp(jnp.clip(log_kappa, 0.0, most)) / self._growth()
+        return jnp.where(log_kappa > 0.0, far, start)
 
 
 class NegativeBinomialLimit(_Limit):
@@ -99,9 +103,14 @@ class BetaBinomialLimit(_Limit):
         return jnp.stack([self.probability, 1.0 - self.probability])
 
     def _log_divergence(self, log_tau):
-        parts = self._parts()
-        shares = parts * jnp.exp(log_digamma_excess(jnp.log(parts) - log_tau))
-        return jnp.log(shares.sum() - jnp.exp(log_digamma_excess(-log_tau)))
+        parts, below = self._parts(), log_tau < 0.0
+        # Not minimum and maximum: where both arguments are equal their slope is one half.
+        near, far = jnp.where(below, log_tau, 0.0), jnp.where(below, 0.0, log_tau)
+        shares = parts * jnp.exp(log_digamma_excess(jnp.log(parts) - near))
+        close = shares.sum() - jnp.exp(log_digamma_excess(-near))
+        # Without log tau, which cancels: D comes to its bound as 1 / tau.
+        shares = parts * (digamma_1p(jnp.log(parts) - far) - jnp.log(parts))
+        return jnp.log(jnp.where(below, close, shares.sum() - digamma_1p(-far)))
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         parts = self._parts()
@@ -130,11 +139,11 @@ class StudentTLimit(_Limit):
 
     def _log_divergence(self, log_tau):
         # With x = dof / 2 = 1 + 1 / (2 tau).
-        near = log_tau < math.log(1.0 / 40.0)
-        log_small = jnp.where(near, log_tau, math.log(1.0 / 40.0))
+        near = log_tau < math.log(1.0 / 10.0)
+        log_small = jnp.where(near, log_tau, math.log(1.0 / 10.0))
         small = jnp.exp(log_small)
         inverse = 2.0 * small / (1.0 + 2.0 * small)
-        coefficients = jnp.asarray(_student_t_series(20)[::-1], inverse.dtype)
+        coefficients = jnp.asarray(_student_t_series(30)[::-1], inverse.dtype)
         log_inverse = log_small + math.log(2.0) - jnp.log1p(2.0 * small)
         series = 2.0 * log_inverse + jnp.log(jnp.polyval(coefficients, inverse))
         log_twice = jnp.where(near, 0.0, log_tau) + math.log(2.0)
@@ -149,9 +158,8 @@ class StudentTLimit(_Limit):
 def _trigamma(a: Float[Array, "..."]) -> Float[Array, "..."]:
     """Trigamma for a > 0, by its asymptotic series ten steps up; cheap to differentiate."""
     inverse = 1.0 / (a + 10.0)
-    series = jnp.polyval(
-        jnp.asarray([5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6], a.dtype), inverse**2
-    )
+    terms = jnp.asarray([5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6], a.dtype)
+    series = jnp.polyval(terms, inverse**2)
     steps = jnp.sum((a[..., None] + jnp.arange(10.0, dtype=a.dtype)) ** -2, axis=-1)
     return steps + inverse + 0.5 * inverse**2 + inverse**3 * series
 
@@ -207,9 +215,7 @@ class CorrelationLimit(_Limit):
     signed = True
 
     def __init__(self, points: int = 2):
-        if not isinstance(points, int) or points < 2:
-            raise ValueError(f"points must be a whole number of at least 2, got {points!r}")
-        self.points = points
+        self.points = require_whole("points", points, 2)
 
     def _log_divergence(self, log_tau):
         return jnp.log(log_cosh(jnp.exp(log_tau))) + math.log(self.points - 1.0)

@@ -51,7 +51,7 @@ def _with_step(values: list[Array], tau: Array, xi: list[Array]) -> list[Array]:
 
 
 class ModularComplexity(SeparateComplexity):
-    """One divergence a module, each a function of that module's scale alone (appendix D).
+    """One divergence per module, each a function of that module's scale alone (appendix D).
 
     `D_m(tau_m) = E KL[p(y | theta_m ~ N(phi_m, tau_m I), rest at phi) || p(y | phi)]`, averaged over
     the inputs and the draws. The Jacobian is diagonal. `tau_m` is a **variance**; the

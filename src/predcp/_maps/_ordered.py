@@ -21,7 +21,7 @@ from predcp._support.check import require_callable
 from predcp._support.compiled import compiled
 
 _Component = Callable[[Array, PyTree], PyTree]
-# The power of its scale that a component moves as, and what that scale is.
+# From the power of its scale with which a component moves to the unit of the scale.
 _UNITS: dict[float, Unit] = {0.5: "variance", 1.0: "standard deviation"}
 
 
@@ -42,14 +42,14 @@ class OrderedComplexity(VectorComplexity):
     - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution (or a tuple, list or dict).
     - `parameters`: a list of L functions `component(tau_j, xi_j)`, whose results in a list are theta;
         or one function `parameters(tau, xi)` of the vector tau, shape (L,), that returns theta.
-        Scale 0 must switch a component off; it is asked for at the smallest positive number.
+        Scale 0 must switch a component off; it is evaluated at the smallest positive number.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi with a leading axis of S draws: a list of L pytrees of arrays for a list of
         functions, any pytree for one function.
     - `components`: L, needed for one function.
     - `divergence`, `bounded`, `per`, `weights`: as in `PredictiveComplexity`.
-    - `unit`: "variance" or "standard deviation", what each tau is; None to find it from a list of
-        functions.
+    - `unit`: "variance" or "standard deviation", the unit of each tau; None to find it from a list
+        of functions.
     """
 
     unit: Unit | None = None
@@ -95,10 +95,15 @@ class OrderedComplexity(VectorComplexity):
                 )
         self.noise = jax.tree.map(as_float, list(noise) if isinstance(noise, tuple) else noise)
         made = [self._checked(entry, bounded) for entry in range(self.components)]
-        # What the program is like is found once; rebuilt from new arrays it stays the same program.
+        # Found once: a map rebuilt from new arrays has the same program.
         self.powers = tuple(single.power for single in made)
         self.bounded, self.per, self.weights = made[0].bounded, made[0].per, made[0].weights
         self.cost = self.components * made[0].cost
+        moves = zip(*(single.moves or () for single in made))
+        self.observed = {
+            "most_trials": made[0].most_trials,
+            "moves": tuple(frozenset().union(*each) for each in moves) or None,
+        }
         self.unit = self._find_unit() if unit is None else require_unit(unit)
 
     def _checked(self, entry: int, bounded: bool | None) -> PredictiveComplexity:
@@ -163,6 +168,7 @@ class OrderedComplexity(VectorComplexity):
             bounded=self.bounded,
             cost=self.cost,
             unit=self.unit,
+            **self.observed,
         )
 
     def bind_entry(self, entry: int, below: Float[Array, " entry"]) -> Evaluate:
@@ -187,7 +193,9 @@ class OrderedComplexity(VectorComplexity):
         def parameters(size: Array, xi: PyTree) -> PyTree:
             return self._theta([size * scale for scale in scales], xi)
 
-        whole = PredictiveComplexity.trusted(**parts | {"parameters": parameters}, power=None)
+        whole = PredictiveComplexity.trusted(
+            **parts | {"parameters": parameters, **self.observed}, power=None
+        )
         return jnp.exp(whole.bind()(jnp.zeros((), whole._dtype))[0])
 
     def simulate(self, tau: Float[Array, " components"], key: Array) -> PyTree:

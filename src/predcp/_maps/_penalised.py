@@ -1,4 +1,4 @@
-"""The penalised complexity prior of Simpson et al. (2017), the baseline everyone knows."""
+"""The penalised complexity prior of Simpson et al. (2017), the well-known baseline."""
 
 import math
 from typing import Any
@@ -29,12 +29,12 @@ class PenalisedComplexity(ScalarComplexity):
     def batch_shape(self) -> tuple[int, ...]:
         return self.log_scale.shape
 
-    def bind(self):
+    def bind(self) -> Any:
         def evaluate(log_tau):
             log_kappa = 0.5 * log_tau - self.log_scale
             return log_kappa, jnp.full_like(log_kappa, -math.log(2.0))
 
         return evaluate
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Any:
         return 2.0 * (log_kappa + self.log_scale)

@@ -16,9 +16,11 @@ from predcp._divergences import (
     Member,
     abstract_members,
     coordinates_of,
+    has_moved,
     kl,
     log_mean_and_elasticity,
     members,
+    trials_up_to,
 )
 from predcp._maps._complexity import ScalarComplexity, Unit, require_unit
 from predcp._numerics.dependence import Origin, dependencies
@@ -28,10 +30,17 @@ from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._numerics.power_law import extrapolated, floating_range
 from predcp._support.arrays import as_float, concrete
-from predcp._support.check import known, require_callable, require_positive
+from predcp._support.check import (
+    known,
+    refuse_moving_angles,
+    require_broadcast,
+    require_callable,
+    require_positive,
+    require_weights,
+)
 from predcp._support.compiled import compiled
 
-# Directions of the coordinates, log of their common size, and velocities in units of it.
+# Directions of the coordinates, log of their common size, velocities in units of that size.
 _Moved = tuple[PyTree, Array, PyTree]
 
 
@@ -46,25 +55,25 @@ class PredictiveComplexity(ScalarComplexity):
     The draws are part of the object, so that the density is deterministic and differentiable.
 
     A model whose predictions move from the reference as a power of tau (a linear predictor, a
-    ReLU branch without bias) is recognised from its program and costs one forward pass a map
-    instead of one an evaluation.
+    ReLU branch without bias) is recognised from its program and costs one forward pass per map
+    instead of one per evaluation.
 
     **Arguments**
     - `likelihood`: `likelihood(theta, x)` returns a NumPyro distribution (or a tuple, list or dict).
     - `parameters`: `parameters(tau, xi)` returns theta, non-centred, equal to `reference` at tau = 0.
-        tau is whatever this function makes of it: a variance in `sqrt(tau) * xi`, a
-        standard deviation in `tau * xi`; see `unit`.
+        This function gives tau its meaning: a variance in `sqrt(tau) * xi`, a standard
+        deviation in `tau * xi`; see `unit`.
     - `reference`: theta_0, a pytree of the structure of theta, or a function `reference(xi)` of one
-        draw's noise where the reference is another one in each draw.
+        draw's noise if each draw has its own reference.
     - `x`: inputs, passed on to the likelihood (any pytree, or None).
     - `noise`: xi, an array or pytree of arrays with a leading axis of S draws.
     - `divergence`: `kl`, `reverse_kl`, `squared_hellinger`, `jensen_shannon` or your own.
-    - `homogeneous`: None to find out whether predictions move as a power of tau; the power, to
-        declare it; False to use the general path.
-    - `bounded`: whether D has a finite supremum; None for what the divergence says of the family
-        (a softmax is bounded, a location is not). Say True for a model that saturates by itself.
-    - `unit`: "variance" or "standard deviation", what tau is to the parameters; None to find it
-        from how `parameters` moves with tau. Where neither says, summaries ask for it.
+    - `homogeneous`: the power of tau with which predictions move; None to find it; False to use
+        the general path.
+    - `bounded`: whether D has a finite supremum; None to take it from the divergence and the family
+        (a softmax is bounded, a location is not). Use True for a model that saturates by itself.
+    - `unit`: "variance" or "standard deviation", the unit of tau; None to find it from how
+        `parameters` moves with tau. If it is not found, summaries ask for it.
     - `per`: the unit of the average over points, `sum_n w_n D_n / sum_n w_n u_n`. `"trial"`: u_n is the
         total count of a binomial or multinomial point, 1 for other families. `"row"`: 1. An array that
         broadcasts to the batch shape: u_n itself, for instance the exposures of Poisson counts.
@@ -77,6 +86,9 @@ class PredictiveComplexity(ScalarComplexity):
     weights: Array | None = None
     moving: tuple[bool, ...] | None = None
     fixed_reference: tuple[bool, ...] | None = None
+    # For each factor of the observations, the coordinates that move; the largest total count.
+    moves: tuple[frozenset[str] | None, ...] | None = None
+    most_trials: int | None = None
 
     def __init__(
         self,
@@ -96,16 +108,21 @@ class PredictiveComplexity(ScalarComplexity):
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
         self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
         self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
-        self.noise = jax.tree.map(_as_noise, noise)
+        self.noise = jax.tree.map(self._as_noise, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
         self.divergence = divergence
+        # Found once: a map rebuilt from new arrays has the same program.
         checked = self.check()
-        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
-        rules = [self.divergence.rule(member.family) for member in found]
-        # What the program is like is found once; rebuilt from new arrays it stays the same program.
+        if None in (checked or ()):
+            self._check_program()
+        self.most_trials = self._find_most_trials()
+        found = self._abstract_members()
+        moving = checked or [None] * len(found)
+        self.moves = self._find_moves(found, moving)
+        found = self._abstract_members()
+        rules = [self.divergence.rule(member.family, member.moving) for member in found]
         if bounded is None:
-            moving = checked or [None] * len(rules)
             bounded = all(rule.bounded_if(names) for rule, names in zip(rules, moving))
         self.bounded = bounded
         self.power = self._find_power(homogeneous)
@@ -114,22 +131,23 @@ class PredictiveComplexity(ScalarComplexity):
         self.per = per if isinstance(per, str) else require_positive("per", per)
         if isinstance(per, str) and per not in ("trial", "row"):
             raise ValueError(f"per must be 'trial', 'row' or an array of units, got {per!r}")
-        self.weights = None if weights is None else _checked_weights(weights)
-        for name in ("per", "weights"):
-            _check_broadcasts(name, getattr(self, name), found)
+        self.weights = None if weights is None else require_weights("weights", weights)
+        for name, array in (("per", self.per), ("weights", self.weights)):
+            for member in found if hasattr(array, "shape") else ():
+                require_broadcast(name, array, member.batch_shape)
         leaves = jax.tree.leaves([member.coordinates for member in found])
         nodes = max(rule.nodes for rule in rules)
         self.cost = 8 * nodes * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod
     def trusted(cls, **fields: Any) -> "PredictiveComplexity":
-        """The map with fields that were checked before, at no cost."""
+        """The map made from fields that were checked before, at no cost."""
         made = cls.__new__(cls)
         vars(made).update(fields)
         return made
 
     def check(self) -> Sequence[set[str] | None] | None:
-        """Refuse, with its reason, what could not give a prior.
+        """Refuse a model that cannot give a prior, with the reason.
 
         Returns the coordinates that move, a set for each factor, None where they are traced.
         """
@@ -157,15 +175,68 @@ class PredictiveComplexity(ScalarComplexity):
         self._check_origin()
         return self._check_moves()
 
+    def _members(self, origin: PyTree) -> list[Member]:
+        """The factors of the observations at one theta."""
+        with trials_up_to(self.most_trials):
+            found = members(self.likelihood(origin, self.x))
+        moves = self.moves or [None] * len(found)
+        return [member._replace(moving=names) for member, names in zip(found, moves)]
+
+    def _abstract_members(self) -> list[Member]:
+        """The same with the shapes of their coordinates only."""
+        origin = jax.eval_shape(self._first_origin)
+        with trials_up_to(self.most_trials):
+            found = abstract_members(self.likelihood, origin, self.x)
+        moves = self.moves or [None] * len(found)
+        return [member._replace(moving=names) for member, names in zip(found, moves)]
+
+    def _find_most_trials(self) -> int | None:
+        """The largest total count, where counts are summed: sums need a known number of terms."""
+        counting = any("total_count" in each.coordinates for each in self._abstract_members())
+        if not counting or not all(map(concrete, jax.tree.leaves(self))):
+            return None
+        with jax.ensure_compile_time_eval():
+            found = self._members(self._first_origin())
+            counts = [each.coordinates.get("total_count", jnp.zeros(())) for each in found]
+            return max(int(jnp.max(count, initial=1)) for count in counts)
+
+    def _find_moves(self, found: list[Member], checked: Sequence[set[str] | None]) -> Any:
+        """For each factor, the coordinates that move: found from numbers, or else from the program."""
+        if not any(self.divergence.rule(member.family).freed for member in found):
+            return None
+        if None not in checked:
+            return tuple(frozenset(names or ()) for names in checked)
+        return self._moves_of_program()
+
+    def _moves_of_program(self) -> tuple[frozenset[str], ...]:
+        """For each factor, the coordinates that depend on the scale."""
+        inputs = {"tau": jnp.ones((), self._dtype), "xi": jax.tree.map(lambda a: a[0], self.noise)}
+        origins = dependencies(lambda tau, xi: self._coordinates(self.parameters(tau, xi)), inputs)
+        return tuple(
+            frozenset(name for name, origin in each.items() if "tau" in origin.labels)
+            for each in origins
+        )
+
+    def _check_program(self) -> None:
+        """Refuse what the program itself tells where its numbers are traced."""
+        found = self._abstract_members()
+        fixed = any(self.divergence.rule(member.family).fixed for member in found)
+        for member, names in zip(found, self._moves_of_program() if fixed else ()):
+            for name in names.intersection(self.divergence.rule(member.family, names).fixed):
+                raise ValueError(
+                    f"divergence {self.divergence.name!r} between {member.family.__name__} observations "
+                    f"needs the same {name} in model and reference, but here it depends on the scale"
+                )
+
     def _check_moves(self) -> Sequence[set[str] | None]:
         """Some prediction must depend on the scale, or D is constant."""
-        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
+        found = self._abstract_members()
         inputs = jax.tree.leaves((self._arrays(), self.x))
         unknown = [None] * len(found)
         if not all(concrete(leaf) for leaf in inputs):
             return unknown
         moving: list[set[str]] = [set() for _ in found]
-        # Two scales: at one alone a model may pass through its reference.
+        # Two scales, because at a single one a model may happen to equal its reference.
         for scale in (1.0, 2.7):
             tau = jnp.asarray(scale, self._dtype)
             moved = jax.vmap(lambda xi, tau=tau: self._coordinates(self.parameters(tau, xi)))(
@@ -173,11 +244,13 @@ class PredictiveComplexity(ScalarComplexity):
             )
             shifts = jax.tree.map(lambda here, start: here - start, moved, self._reference())
             for member, shift, names in zip(found, shifts, moving):
-                self.divergence.check_fixed(member.family, shift)
                 gaps = {name: known(gap) for name, gap in shift.items()}
                 if any(gap is None for gap in gaps.values()):
                     return unknown
-                names.update(name for name, gap in gaps.items() if np.any(gap != 0.0))
+                names.update(name for name, gap in gaps.items() if has_moved(name, gap))
+                self.divergence.check_fixed(member.family, shift, names)
+                angles = self.divergence.rule(member.family, names).angles
+                refuse_moving_angles(member.family, angles, names)
         if not any(moving):
             raise ValueError(
                 "the predictions equal the reference's at tau = 1 and 2.7 for every draw: D is "
@@ -204,6 +277,17 @@ class PredictiveComplexity(ScalarComplexity):
                 )
 
     @property
+    def averaged_over(self) -> str:
+        """What D is an average over: trials, rows, or units of the user's own."""
+        units = {"trial": "trials", "row": "rows"}
+        words = units[self.per] if isinstance(self.per, str) else "units that were given"
+        return words if self.weights is None else f"{words}, weighted"
+
+    @staticmethod
+    def _as_noise(leaf: Any) -> Array:
+        return as_float(leaf)
+
+    @property
     def _dtype(self) -> Any:
         return jnp.result_type(*jax.tree.leaves(self.noise))
 
@@ -212,14 +296,15 @@ class PredictiveComplexity(ScalarComplexity):
         return jax.tree.leaves(self.noise)[0].shape[0]
 
     def _coordinates(self, theta: PyTree) -> list[dict[str, Array]]:
-        found = coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
-        # NumPyro makes arrays of Python numbers, in double precision where that is on.
+        with trials_up_to(self.most_trials):
+            found = coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
+        # NumPyro makes arrays of Python numbers, in double precision if that is enabled.
         leaves = [leaf for leaf in jax.tree.leaves((theta, self.x)) if _floating(leaf)]
         kind = jnp.result_type(*leaves) if leaves else self._dtype
         return jax.tree.map(lambda array: array.astype(kind), found)
 
     def _find_unit(self, unit: Unit | None) -> Unit | None:
-        """What tau is to the parameters: they move as its root, or as itself."""
+        """The unit of tau: parameters move as its root (a variance) or as tau itself."""
         if unit is not None:
             return require_unit(unit)
         one = jax.tree.map(lambda leaf: leaf[0], self.noise)
@@ -270,7 +355,7 @@ class PredictiveComplexity(ScalarComplexity):
 
             zero = jnp.zeros((), self._dtype)
             if pure:
-                # Arrays that do not move have the reference's value: their difference is exactly 0.
+                # Arrays that do not move have the value of the reference: their difference is exactly 0.
                 return at(zero)
             _, speed = jax.jvp(at, (zero,), (jnp.ones_like(zero),))
             return jax.tree.map(lambda array: array / float(power), speed)
@@ -281,9 +366,11 @@ class PredictiveComplexity(ScalarComplexity):
             directions = jax.tree.map(lambda moved, start: moved - start, directions, start)
         if self.moving is None:
             return directions
-        # Arrays that never move need no axis of points: their zeros cost nothing.
+        # Arrays that never move need no axis of points. Their zeros cost nothing, and are known while
+        # the program is traced.
         leaves, structure = jax.tree.flatten(directions)
-        still = (jnp.zeros((len(leaf), *[1] * (leaf.ndim - 1)), leaf.dtype) for leaf in leaves)
+        with jax.ensure_compile_time_eval():
+            still = [jnp.zeros((len(leaf), *[1] * (leaf.ndim - 1)), leaf.dtype) for leaf in leaves]
         kept = (leaf if m else zero for leaf, zero, m in zip(leaves, still, self.moving))
         return jax.tree.unflatten(structure, kept)
 
@@ -312,7 +399,7 @@ class PredictiveComplexity(ScalarComplexity):
 
     def bind(self, keep: int = 0) -> Evaluate:
         """The map of one `log tau`; with `keep=1`, of each draw by itself."""
-        found = members(self.likelihood(self._first_origin(), self.x))
+        found = self._members(self._first_origin())
         # Passes go draw by draw, each with its own reference.
         reference = self._reference(shared=self.power is not None)
         half_width = floating_range(self._dtype)
@@ -321,8 +408,8 @@ class PredictiveComplexity(ScalarComplexity):
         else:
             moved = self._moved_by_power(*self.power)
             half_width /= max(1.0, float(self.power[0]))
-        if any(self.divergence.rule(member.family).coarse is not None for member in found):
-            # Nodes of a quadrature cannot be told from their centre much farther out.
+        if any(self.divergence.rule(each.family, each.moving).coarse for each in found):
+            # Farther out, the nodes of a quadrature cannot be distinguished from their centre.
             half_width = min(half_width, -0.4 * math.log(float(jnp.finfo(self._dtype).eps)))
 
         def evaluate(log_tau):
@@ -336,7 +423,7 @@ class PredictiveComplexity(ScalarComplexity):
         return extrapolated(evaluate, half_width, self.bounded)
 
     def _moved_by_power(self, power: Fraction, pure: bool) -> Callable[[Array], _Moved]:
-        """Directions found once; only their size depends on the scale."""
+        """Directions that are computed once; only their size depends on the scale."""
         directions = self._directions(power, pure)
         velocities = jax.tree.map(lambda array: float(power) * array, directions)
         return lambda log_tau: (directions, float(power) * log_tau, velocities)
@@ -369,10 +456,11 @@ class PredictiveComplexity(ScalarComplexity):
         noise = jax.tree.map(lambda leaf: leaf[0], normal_noise(key_noise, 1, like))
         return sampled(self.likelihood(self.parameters(tau, noise), self.x), key_data)
 
+    @compiled()
     def quadrature_error(self, log_tau: Float[Array, ""]) -> Float[Array, ""]:
         """Relative change of D when quadratures take half their nodes; NaN where there is none."""
-        found = abstract_members(self.likelihood, jax.eval_shape(self._first_origin), self.x)
-        if all(self.divergence.rule(member.family).coarse is None for member in found):
+        found = self._abstract_members()
+        if not any(self.divergence.rule(each.family, each.moving).coarse for each in found):
             return jnp.asarray(jnp.nan)
         coarse = self.trusted(**{**vars(self), "divergence": self.divergence.coarsened()})
         return jnp.abs(jnp.expm1(coarse.bind()(log_tau)[0] - self.bind()(log_tau)[0]))
@@ -382,30 +470,6 @@ class PredictiveComplexity(ScalarComplexity):
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)
         return log_kappa
-
-
-def _checked_weights(weights: Any) -> Array:
-    array = require_positive("weights", weights, zero=True)
-    numbers = known(array)
-    if numbers is not None and not np.any(numbers > 0.0):
-        raise ValueError("weights are all 0: D would have no observations")
-    return array
-
-
-def _check_broadcasts(name: str, array: Any, found: list[Member]) -> None:
-    """Refuse an array that is not one number per point."""
-    if array is None or isinstance(array, str):
-        return
-    for member in found:
-        shape = np.shape(array)
-        padded = (1,) * (len(member.batch_shape) - len(shape)) + shape
-        if len(padded) > len(member.batch_shape) or any(
-            own not in (1, size) for own, size in zip(padded, member.batch_shape)
-        ):
-            raise ValueError(
-                f"{name} must broadcast to the batch shape {member.batch_shape} of the "
-                f"observations, got shape {shape}"
-            )
 
 
 def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
@@ -426,12 +490,6 @@ def sampled(observations: Any, key: Array) -> PyTree:
     )
     keys = jax.random.split(key, len(leaves))
     return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
-
-
-def _as_noise(leaf: Any) -> Array:
-    """Floating-point numbers; the data of random keys stay whole numbers."""
-    array = jnp.asarray(leaf)
-    return array if jnp.issubdtype(array.dtype, jnp.unsignedinteger) else as_float(array)
 
 
 def _floating(leaf: Any) -> bool:

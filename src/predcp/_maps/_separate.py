@@ -1,4 +1,4 @@
-"""Several maps of one scale each, side by side: every component against the reference by itself."""
+"""Several maps of one scale each: every component is compared with the reference by itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,16 +22,18 @@ class SeparateComplexity(VectorComplexity):
     - `together`: a function from the vector of scales, shape (L,), to the divergence of the model with
         all components from the reference; with it, `diagnose` measures how far the divergences
         are from adding up.
+    - `check`: the same with other and more noise, which `diagnose` then measures with.
     """
 
     unit: Unit | None = None
-    # Each entry depends on its own scale alone, so that it has a supremum of its own.
+    # Each entry depends on its own scale alone, so it has its own supremum.
     separate_entries = True
 
     def __init__(
         self,
         maps: Sequence[ScalarComplexity] | Mapping[str, ScalarComplexity],
         together: Callable[[Array], Any] | None = None,
+        check: Callable[[Array], Any] | None = None,
     ):
         self.names = tuple(maps) if isinstance(maps, Mapping) else None
         self.maps = tuple(maps.values() if isinstance(maps, Mapping) else maps)
@@ -46,6 +48,8 @@ class SeparateComplexity(VectorComplexity):
             raise ValueError("maps must hold at least one map")
         if together is not None:
             self.together = together
+        if check is not None:
+            self.check = check
         self.bounded = any(single.bounded for single in self.maps)
         self.cost = sum(single.cost for single in self.maps)
         units: set[Unit | None] = {single.unit for single in self.maps}
@@ -76,7 +80,7 @@ class SeparateComplexity(VectorComplexity):
     def _value_and_elasticity(self, log_tau):
         return self._each_component(lambda single, u: single.log_value_and_elasticity(u), log_tau)
 
-    def log_inverse_of(self, inputs, log_kappa) -> Float[Array, "..."]:
+    def log_inverse_of(self, inputs: Any, log_kappa: Any) -> Float[Array, "..."]:
         return self._each_component(lambda single, q: single.log_inverse_of(q, log_kappa), inputs)
 
     def _supremum_at(self, log_tau):

@@ -8,17 +8,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from predcp._maps._complexity import Complexity, ScalarComplexity, Unit
+from predcp._numerics.fitted_pieces import in_pieces, polynomials
 from predcp._numerics.piecewise import look_up
 from predcp._numerics.power_law import floating_range
 from predcp._support.arrays import concrete
 
 _DEGREE = 9
-_CHUNK = 4096
+_CHUNK = 512
 _FIRST_WIDTH = 0.5
 _MOST_PIECES = 2**15
-# A bounded map has no mass left where the log elasticity is below this.
+# A bounded map has no mass where the log elasticity is below this.
 _NEGLIGIBLE = -120.0
-_PROBE_WIDTH = 0.25
+_PROBE_WIDTH = 1.0
 _DOUBLE, _SINGLE = 1e-8, 2e-4
 
 
@@ -26,8 +27,9 @@ class TabulatedComplexity(ScalarComplexity):
     """A map of one scale, interpolated in `log tau` (`ComplexityPrior.tabulated` makes one).
 
     `log D` and its log elasticity are polynomials of degree 9 on pieces of equal width, so that
-    an evaluation costs one look-up whatever the map behind it costs. Below and above the pieces a map is a
-    power law to all digits; a bounded one stays at its supremum.
+    an evaluation costs one look-up, whatever the original map costs. Below and above the pieces a map
+    is a power law to all digits; a bounded one stays at its supremum, and one whose log D grows as a
+    power of tau (rates that are exponentials) continues so.
 
     **Arguments**: `complexity`, a map of one scale (or a batch of them) with known arrays, smooth
     in `log tau`.
@@ -55,13 +57,11 @@ class TabulatedComplexity(ScalarComplexity):
         self.low = low
         self._fit(ask, low, high)
         self.log_bound = jnp.asarray(complexity.log_supremum(jnp.zeros(self.low.shape)))
-        edges = np.stack([ask(low - 1.0), ask(low), ask(high), ask(high - 1.0)])
         dtype = self.low.dtype
-        # Outside: log D continues with the elasticity at the edge, which is constant there.
-        below, above = np.exp(edges[1, 1]), np.exp(edges[2, 1])
-        fall = edges[2, 1] - edges[3, 1]
-        self.outer_elasticity = jnp.asarray(np.stack([below, above], -1), dtype)
-        self.outer_slope = jnp.asarray(fall if self.bounded else np.zeros_like(fall), dtype)
+        # Outside: the elasticity of log D continues from the edge as a constant or as a power.
+        elasticity = np.exp(ask(np.stack([low, high]))[1])
+        self.outer_elasticity = jnp.asarray(np.moveaxis(elasticity, 0, -1), dtype)
+        self.outer_slope = jnp.asarray(_slope_above(complexity, ask, high), dtype)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -74,15 +74,17 @@ class TabulatedComplexity(ScalarComplexity):
 
     def _fit(self, ask: "_Asked", low: np.ndarray, high: np.ndarray) -> None:
         """Halve the pieces until the polynomials agree with the map between their nodes."""
-        # A multiple of 32: tables of like maps have like shapes, and are compiled for once.
+        # A multiple of 32: tables of similar maps have equal shapes and share one compiled program.
         pieces = 32 * int(np.ceil(np.max(high - low) / _FIRST_WIDTH / 32))
-        allowed = 0.2 * ask.tolerance
+        before = np.inf
         while True:
             width = (high - low) / pieces
-            coefficients = _polynomials(ask, low, width, pieces)
+            coefficients = polynomials(ask, _DEGREE, low, width, pieces)
             error = _largest_error(ask, coefficients, low, width, pieces)
-            if error <= allowed:
+            # What halving does not improve is rounding noise.
+            if error <= 0.2 * ask.tolerance or 0.5 * before < error <= ask.tolerance:
                 break
+            before = error
             pieces *= 2
             if pieces > _MOST_PIECES:
                 raise ValueError(
@@ -93,25 +95,27 @@ class TabulatedComplexity(ScalarComplexity):
         self.width = jnp.asarray(width, ask.dtype)
         self.coefficients = jnp.asarray(coefficients, ask.dtype)
 
-    def bind(self):
+    def bind(self) -> Any:
         table = (self.coefficients, self.low, self.width, self.outer_elasticity, self.outer_slope)
-        return lambda log_tau: look_up(self.bounded, log_tau, *table)
+        return lambda log_tau: look_up(log_tau, *table)
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         # Values in the middle of the pieces, and where they are.
         values = self.coefficients[:, 0, 0]
         middles = self.low + self.width * (jnp.arange(values.shape[0]) + 0.5)
         inner = jnp.interp(log_kappa, values, middles)
         below = (log_kappa - values[0]) / self.outer_elasticity[0]
-        above = 0.0 if self.bounded else (log_kappa - values[-1]) / self.outer_elasticity[1]
-        return inner + jnp.minimum(below, 0.0) + jnp.maximum(above, 0.0)
+        above = jnp.maximum(log_kappa - values[-1], 0.0) / self.outer_elasticity[1]
+        slope = jnp.maximum(self.outer_slope, 1e-30)
+        above = 0.0 if self.bounded else jnp.log1p(slope * above) / slope
+        return inner + jnp.minimum(below, 0.0) + above
 
     def _single_log_supremum(self) -> Float[Array, ""]:
         return self.log_bound
 
 
 class _Asked:
-    """The map that is tabulated, asked in pieces of one size: one program."""
+    """The map that is tabulated, evaluated at chunks of one size by one program."""
 
     def __init__(self, complexity: Complexity):
         self.complexity = complexity
@@ -146,13 +150,15 @@ def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     count = int(np.ceil(np.max(last - first) / _PROBE_WIDTH))
     fraction = np.linspace(0.0, 1.0, count).reshape(-1, *(1 for _ in ask.shape))
     probes = first + fraction * (last - first)
-    log_elasticity = ask(probes)[1]
-    # The deviation from a power law decays geometrically: what follows adds little to this.
+    log_kappa, log_elasticity = ask(probes)
+    # The deviation from a power law decays geometrically: later terms add little to this one.
     allowed = 1e-2 * ask.tolerance
     away_below = np.abs(log_elasticity - log_elasticity[:1]) > allowed
-    away_above = np.abs(log_elasticity - log_elasticity[-1:]) > allowed
     if complexity.bounded:
         away_above = log_elasticity > _NEGLIGIBLE
+    else:
+        away_above = np.abs(log_elasticity - log_elasticity[-1:]) > allowed
+        away_above &= log_kappa < _largest_log_kappa(ask)
     places = np.arange(count).reshape(fraction.shape)
     # A power law everywhere needs one piece, in the middle.
     middle = np.clip(np.argmin(np.abs(probes - centre), axis=0), 1, count - 2)
@@ -164,26 +170,16 @@ def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _polynomials(ask: _Asked, low: np.ndarray, width: np.ndarray, pieces: int) -> np.ndarray:
-    """Coefficients of log D and of the log elasticity, shape (*batch, pieces, 2, degree + 1)."""
-    nodes = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    values = _in_pieces(ask, low, width, pieces, np.append(nodes, 0.0))
-    middle = values[:, :, -1]
-    # Of the differences from the middle: the large common part keeps its digits.
-    inverse = np.linalg.inv(np.vander(nodes, increasing=True))
-    coefficients = np.einsum("dn,vpn...->vpd...", inverse, values[:, :, :-1] - middle[:, :, None])
-    coefficients[:, :, 0] += middle
-    order = (*range(3, coefficients.ndim), 1, 0, 2)
-    return coefficients.transpose(order)
+def _largest_log_kappa(ask: _Asked) -> float:
+    """Where log D grows as a power of tau, its log elasticity deviates from a line by its inverse."""
+    return float(jnp.finfo(ask.dtype).eps) ** -0.75
 
 
-def _in_pieces(
-    ask: _Asked, low: np.ndarray, width: np.ndarray, pieces: int, x: np.ndarray
-) -> np.ndarray:
-    """The map at local coordinates x in [-1, 1] of every piece, shape (2, pieces, x, *batch)."""
-    place = (np.arange(pieces)[:, None] + 0.5 * (1.0 + x)).reshape(-1, *(1 for _ in ask.shape))
-    values = ask(low + width * place)
-    return values.reshape(2, pieces, x.size, *ask.shape)
+def _slope_above(complexity: Complexity, ask: _Asked, high: np.ndarray) -> np.ndarray:
+    """The slope of the log elasticity above the pieces, 0 for a power law."""
+    edge, before = ask(high), ask(high - 1.0)
+    grows = complexity.bounded | (edge[0] >= _largest_log_kappa(ask))
+    return np.where(grows, edge[1] - before[1], 0.0)
 
 
 def _largest_error(
@@ -191,14 +187,14 @@ def _largest_error(
 ) -> float:
     """Largest error of log D (relative, a hundredfold) and of its log elasticity between nodes."""
     x = np.linspace(-0.97, 1.0, 6)
-    wanted = _in_pieces(ask, low, width, pieces, x)
+    wanted = in_pieces(ask, low, width, pieces, x)
     powers = np.vander(x, _DEGREE + 1, increasing=True)
     got = np.einsum("...pvd,nd->vpn...", coefficients, powers)
     error = np.abs(got - wanted)
-    # Rates that are exponentials make log D an exponential: it has relative digits only.
+    # For rates that are exponentials, log D is an exponential: only its relative error can be small.
     error[0] /= np.maximum(1.0, np.abs(wanted[0]))
-    # A map whose log elasticity is -1000 has no density there to be wrong about.
+    # Where the log elasticity is -1000 the density is 0: its error does not matter.
     error[1] *= wanted[1] > _NEGLIGIBLE
-    # The noise of single precision is not counted a hundredfold.
+    # In single precision the factor of a hundred would count rounding noise.
     weight = 100.0 if ask.tolerance == _DOUBLE else 1.0
     return float(max(weight * error[0].max(), error[1].max()))
