@@ -1,6 +1,7 @@
 """Data of the programs: the published file where there is one, simulated with its design elsewhere."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,15 +9,22 @@ import pandas as pd
 
 from predcp.data import data_directory
 
+# Files that were asked for and are not there.
+MISSING: set[str] = set()
 
-def _path(name: str) -> Any:
-    return data_directory() / "hierarchical" / name
+
+def _path(name: str) -> Path | None:
+    path = data_directory() / "hierarchical" / name
+    if path.is_file():
+        return path
+    MISSING.add(name)
+    return None
 
 
 def _published(name: str) -> dict[str, Any] | None:
     """Arrays of a JSON file, None where it is missing."""
     path = _path(name)
-    if not path.is_file():
+    if path is None:
         return None
     found = json.loads(path.read_text("utf-8"))
     return {key: np.asarray(value) for key, value in found.items()}
@@ -24,7 +32,7 @@ def _published(name: str) -> dict[str, Any] | None:
 
 def _table(name: str) -> Any:
     path = _path(name)
-    return pd.read_csv(path) if path.is_file() else None
+    return None if path is None else pd.read_csv(path)
 
 
 def _random() -> np.random.Generator:

@@ -12,7 +12,12 @@ import numpy as np
 from numpyro import handlers
 from numpyro.infer.reparam import LocScaleReparam
 
+import predcp
+from predcp.program import Tail
+
 Draw = Mapping[str, np.ndarray]
+# Predictions rarely move by more than a nat.
+RARELY = predcp.tail(divergence=1.0, probability=0.05)
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Example:
     sampled: Callable[..., Any] | None = None
     # Latent sites with one mode; all when left out.
     identified: tuple[str, ...] | None = None
+    # What a modeller says instead of the author's prior.
+    statement: Tail = RARELY
 
     def for_sampling(self) -> Callable[..., Any]:
         """The program in the form that a sampler needs."""

@@ -184,6 +184,19 @@ def item_response(item, person, answer):
     numpyro.sample("answer", dist.Bernoulli(logits=logits), obs=answer)
 
 
+def item_response_noncentred(item, person, answer):
+    mu_b = numpyro.sample("mu_b", dist.Normal(0, 2))
+    sigma_a = numpyro.sample("sigma_a", dist.HalfNormal(1))
+    sigma_b = numpyro.sample("sigma_b", dist.HalfCauchy(2))
+    with numpyro.plate("items", 14):
+        a = jnp.exp(sigma_a * numpyro.sample("z_a", dist.Normal(0, 1)))
+        b = mu_b + sigma_b * numpyro.sample("z_b", dist.Normal(0, 1))
+    with numpyro.plate("persons", 40):
+        theta = numpyro.sample("theta", dist.Normal(0, 1))
+    logits = a[item] * (theta[person] - b[item])
+    numpyro.sample("answer", dist.Bernoulli(logits=logits), obs=answer)
+
+
 def _difficulties(tau, xi, item, person, _):
     start = xi["a"][item] * (xi["theta"][person] - xi["mu_b"])
     return bernoulli(start - xi["a"][item] * tau * xi["b"][item], start)
@@ -195,11 +208,12 @@ def _discriminations(tau, xi, item, person, _):
 
 
 EXAMPLES["item response, difficulties"] = Example(
-    item_response, designs.items, "sigma_b", _difficulties, reparam=("b",)
+    item_response, designs.items, "sigma_b", _difficulties, sampled=item_response_noncentred
 )
 EXAMPLES["item response, discriminations"] = Example(
-    item_response, designs.items, "sigma_a", _discriminations, power=None, reparam=("b",)
-)
+    item_response, designs.items, "sigma_a", _discriminations, power=None,
+    sampled=item_response_noncentred,
+)  # fmt: skip
 
 
 def ordinal(item, person, answer):
@@ -224,9 +238,7 @@ def _ordinal(tau, xi, item, person, _):
     return classes(probabilities(start + tau * xi["theta"][person]), probabilities(start))
 
 
-EXAMPLES["ordinal"] = Example(
-    ordinal, designs.attitudes, "sigma", _ordinal, power=None, reparam=("theta",)
-)
+EXAMPLES["ordinal"] = Example(ordinal, designs.attitudes, "sigma", _ordinal, reparam=("theta",))
 
 
 def crossed(row, column, y):

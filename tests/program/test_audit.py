@@ -1,6 +1,7 @@
 """What an audit says agrees with closed forms, and reads as a person would write it."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ def coin(groups, y):
 
 @pytest.fixture(scope="module")
 def of_gaussian():
-    return predcp.audit(gaussian, GROUPS, np.zeros(18), draws=64)
+    return predcp.audit(gaussian, GROUPS, np.zeros(18), noise_draws=64)
 
 
 def test_quantiles_of_the_divergence_are_those_of_the_closed_form(of_gaussian):
@@ -89,6 +90,33 @@ def test_entries_of_a_vector_are_audited_one_by_one():
     assert found["tau[0]"].kappa[1] < 0.01 < 1.0 < found["tau[1]"].kappa[1]
 
 
+def with_a_precision(groups, y):
+    tau = numpyro.sample("tau", dist.HalfNormal(2.0))
+    precision = numpyro.sample("precision", dist.Gamma(2.0, 1.0))
+    with numpyro.plate("groups", 6):
+        first = numpyro.sample("first", dist.Normal(0.0, tau))
+        second = numpyro.sample("second", dist.Normal(0.0, precision**-0.5))
+    numpyro.sample("y", dist.Normal(first[groups] + second[groups], 0.5), obs=y)
+
+
+def test_a_positive_site_that_is_no_scale_is_skipped_with_the_reason():
+    args, options = (GROUPS, np.zeros(18)), {"samples": 8, "noise_draws": 2}
+    found = predcp.audit(with_a_precision, *args, **options)
+    assert [each.scale for each in found] == ["tau"] and list(found.skipped) == ["precision"]
+    reason = "no finite value where 'precision' is 0.*sample the standard deviation"
+    for text in (found.words, str(found), json.loads(found.to_json())[1]["skipped"]):
+        assert re.search(reason, text)
+    assert found.to_frame().attrs["skipped"] == found.skipped
+    with pytest.raises(ValueError, match=reason):
+        predcp.audit(with_a_precision, *args, scales=["precision"], **options)
+
+
+def test_words_begin_with_the_size_of_the_effect(of_gaussian):
+    first, second = of_gaussian["tau"].words.split(". ")[:2]
+    assert first.startswith("tau ~ HalfNormal(2): the standard deviation of the effect in units of")
+    assert second.startswith("At its median") and second.endswith("nats")
+
+
 def test_a_program_without_a_scale_is_refused():
     def plain(y):
         sigma = numpyro.sample("sigma", dist.HalfNormal(1.0))
@@ -98,3 +126,14 @@ def test_a_program_without_a_scale_is_refused():
         predcp.audit(plain, np.zeros(3))
     with pytest.raises(KeyError, match="no scale 'sigma'"):
         predcp.audit(gaussian, GROUPS, np.zeros(18), samples=8)["sigma"]
+
+
+@pytest.mark.parametrize("family", [predcp.Gamma, predcp.LogCauchy])
+def test_a_program_with_complexity_priors_is_audited_like_any_other(family):
+    sentence = predcp.tail(noise_ratio=0.5, probability=0.2, family=family)
+    better = predcp.with_complexity(gaussian, {"tau": sentence}, noise_draws=16)
+    found = predcp.audit(better, GROUPS, np.zeros(18))["tau"]
+    # 512 draws: four standard errors.
+    share = np.mean(found.draws["noise_ratio"] > 0.5)
+    assert abs(share - 0.2) < 4.0 * np.sqrt(0.2 * 0.8 / 512)
+    assert found.prior == str(sentence) and found.moved == ("effect",)

@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
+from numpyro.contrib.control_flow import scan
 from numpyro.infer.reparam import LocScaleReparam
 
 import predcp
@@ -22,7 +23,7 @@ TAUS = np.geomspace(0.02, 4.0, 13)
 
 def map_of(example, *args, **options):
     # Plain noise: nothing to compile for each number of dimensions.
-    options = {"draws": 3, "method": "plain", **example.options, **options}
+    options = {"noise_draws": 3, "method": "plain", **example.options, **options}
     return predcp.complexity_of(example.model, example.scale, *args, **options)
 
 
@@ -54,7 +55,7 @@ def test_centred_and_noncentred_programs_have_one_map(name):
     rest = {site: draws[0] for site, draws in made.noise["rest"].items()}
     centred = map_of(example, *args, rest=rest)
     other = predcp.complexity_of(
-        example.noncentred, example.scale, *args, rest=rest, draws=3, method="plain"
+        example.noncentred, example.scale, *args, rest=rest, noise_draws=3, method="plain"
     )
     for site, renamed in example.renamed.items():
         assert site in centred.program.sites.moved
@@ -66,7 +67,7 @@ def test_centred_and_noncentred_programs_have_one_map(name):
 def test_correlated_effects_are_moved_in_both_forms():
     args = designs.sleepstudy()
     for model, site in ((programs.sleepstudy, "b"), (programs.sleepstudy_noncentred, "z")):
-        made = predcp.complexity_of(model, "tau_slope", *args, draws=2, off=["tau_start"])
+        made = predcp.complexity_of(model, "tau_slope", *args, noise_draws=2, off=["tau_start"])
         assert site in made.program.sites.moved
         assert "corr" in made.program.sites.rest
 
@@ -76,7 +77,7 @@ def test_one_entry_of_a_vector_of_scales():
     subject, days, _ = args
     for index, row in ((0, np.ones(180)), (1, days)):
         made = predcp.complexity_of(
-            programs.sleepstudy_vector, "tau", *args, index=index, draws=3, method="plain"
+            programs.sleepstudy_vector, "tau", *args, index=index, noise_draws=3, method="plain"
         )
         z, corr = np.asarray(made.noise["sites"]["b"]), np.asarray(made.noise["rest"]["corr"])
         sigma = np.asarray(made.noise["rest"]["sigma"])
@@ -166,7 +167,7 @@ def test_effects_of_other_families_scale(family):
         effect = numpyro.sample("effect", family(tau).expand([6]).to_event(1))
         numpyro.sample("y", dist.Normal(effect, 2.0), obs=y)
 
-    made = predcp.complexity_of(model, "tau", np.zeros(6), draws=4, method="plain")
+    made = predcp.complexity_of(model, "tau", np.zeros(6), noise_draws=4, method="plain")
     found = values(made)
     assert found[0] > 0.0
     np.testing.assert_allclose(found, (TAUS / TAUS[0]) ** 2 * found[0], rtol=1e-9)
@@ -174,8 +175,8 @@ def test_effects_of_other_families_scale(family):
 
 def test_subsampled_rows_stay_the_same_rows():
     args = designs.radon()
-    first = predcp.complexity_of(programs.subsampled, "tau", *args, draws=2, method="plain")
-    again = predcp.complexity_of(programs.subsampled, "tau", *args, draws=2, method="plain")
+    first = predcp.complexity_of(programs.subsampled, "tau", *args, noise_draws=2, method="plain")
+    again = predcp.complexity_of(programs.subsampled, "tau", *args, noise_draws=2, method="plain")
     np.testing.assert_array_equal(values(first), values(again))
     # Each of the fifty rows has an effect of unit variance at tau = 1.
     assert 0.3 < np.mean(values(first) / TAUS**2) * 2.0 * 0.8**2 < 3.0
@@ -224,6 +225,26 @@ def test_masked_rows_count_as_rows_left_out(form):
     np.testing.assert_allclose(values(made), wanted, rtol=1e-9)
 
 
+def test_masked_steps_of_a_scan_count_as_steps_left_out():
+    kept = np.array([True, False, True, True, False])
+
+    def walk(y, kept):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+
+        def step(before, now):
+            level = numpyro.sample("level", dist.Normal(before, tau))
+            with handlers.mask(mask=now[1]):
+                numpyro.sample("y", dist.Normal(level, 2.0), obs=now[0])
+            return level, None
+
+        scan(step, 0.0, (y, kept))
+
+    made = predcp.complexity_of(walk, "tau", np.zeros(5), kept, noise_draws=3, method="plain")
+    level = np.cumsum(np.asarray(made.noise["sites"]["level"]), axis=1)
+    wanted = [programs.normal((tau * level)[:, kept], 2.0) for tau in TAUS]
+    np.testing.assert_allclose(values(made), wanted, rtol=1e-9)
+
+
 def test_new_data_that_the_program_draws_are_left_alone():
     y, sigma = designs.eight_schools()
 
@@ -234,7 +255,61 @@ def test_new_data_that_the_program_draws_are_left_alone():
         numpyro.sample("count", dist.Poisson(jnp.exp(effect)), obs=3)
         numpyro.sample("new", dist.Poisson(jnp.exp(effect)))
 
-    made = predcp.complexity_of(with_replicates, "spread", y, sigma, draws=2)
+    made = predcp.complexity_of(with_replicates, "spread", y, sigma, noise_draws=2)
     assert made.program.sites.moved == ("effect",)
     assert made.program.sites.idle == ("new",)
     assert made.program.sites.predicted == ("count",)
+
+
+def grouped_coins(group, trials, y):
+    average = numpyro.sample("average", dist.Normal(0, 1))
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    with numpyro.plate("groups", 3):
+        effect = numpyro.sample("effect", dist.Normal(average, tau))
+    numpyro.sample("y", dist.Binomial(trials, logits=effect[group]), obs=y)
+
+
+def of_coins(args, **options):
+    """The divergence of coins in three groups, given the average."""
+    options = {"rest": {"average": 0.3}, "noise_draws": 2, **options}
+    return values(predcp.complexity_of(grouped_coins, "tau", *args, **options))
+
+
+TRIALS, HEADS = np.array([20, 5, 15]), np.array([7, 2, 3])
+FEW = np.arange(3), TRIALS, HEADS
+
+
+def test_aggregated_rows_leave_the_prior_as_it_is():
+    tosses = np.concatenate([np.arange(n) < k for n, k in zip(TRIALS, HEADS)]).astype(int)
+    many = np.repeat(np.arange(3), TRIALS), np.ones(40, int), tosses
+    np.testing.assert_allclose(of_coins(FEW), of_coins(many), rtol=1e-12)
+
+
+@pytest.mark.long
+def test_units_of_rows_and_weights():
+    few, kappa = FEW, of_coins
+    # Per row, a row of twenty trials counts as much as a row of five.
+    np.testing.assert_allclose(kappa(few, per="row"), kappa(few) * 40 / 3, rtol=1e-12)
+    # A row with weight 2 is a row that is there twice.
+    twice = tuple(each[[0, 0, 1, 2]] for each in few)
+    np.testing.assert_allclose(
+        kappa(few, per="row", weights=np.array([2.0, 1.0, 1.0])),
+        kappa(twice, per="row"),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.long
+def test_exposure_is_a_unit_of_your_own():
+    def counts(exposure):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        effect = numpyro.sample("effect", dist.Normal(0, tau).expand([3]).to_event(1))
+        group = np.arange(3) if len(exposure) == 3 else np.array([0, 0, 1, 2])
+        numpyro.sample("y", dist.Poisson(exposure * jnp.exp(effect[group])), obs=exposure)
+
+    def kappa(exposure):
+        return values(predcp.complexity_of(counts, "tau", exposure, per=exposure))
+
+    # Two rows of one group with half of its exposure each.
+    whole, split = np.array([4.0, 1.0, 2.0]), np.array([1.5, 2.5, 1.0, 2.0])
+    np.testing.assert_allclose(kappa(whole), kappa(split), rtol=1e-12)

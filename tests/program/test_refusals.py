@@ -19,9 +19,9 @@ Y = np.array([0.1, -0.4, 1.2, 0.3])
 def refused(model, scale, *args, match, **options):
     """Both doors give the same reason."""
     with pytest.raises(ValueError, match=match):
-        predcp.complexity_of(model, scale, *args, draws=2, method="plain", **options)
+        predcp.complexity_of(model, scale, *args, noise_draws=2, method="plain", **options)
     swapped = predcp.with_complexity(
-        model, {scale: predcp.LogCauchy(scale=1.0)}, draws=2, method="plain", **options
+        model, {scale: predcp.LogCauchy(scale=1.0)}, noise_draws=2, method="plain", **options
     )
     with pytest.raises(ValueError, match=match):
         handlers.seed(swapped, jax.random.key(0))(*args)
@@ -48,6 +48,59 @@ def test_program_without_its_data():
     # A swapped program without data runs forwards; a map must know what is predicted.
     with pytest.raises(ValueError, match=r"no observed site depends on 'tau'.*observed=\["):
         predcp.complexity_of(model, "tau")
+
+
+def spread(family):
+    """Observations whose shape or scale the effects move, given an intercept."""
+
+    def model(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        level = numpyro.sample("level", dist.Normal(0, 1))
+        numpyro.sample("y", family(level, effects(tau)), obs=y)
+
+    return model
+
+
+@pytest.mark.parametrize(
+    "family,name",
+    [
+        (lambda level, e: dist.StudentT(4.0 + jnp.exp(e), level, 1.0), "df"),
+        (lambda level, e: dist.Gumbel(level, jnp.exp(e)), "scale"),
+        (
+            lambda level, e: dist.ZeroInflatedNegativeBinomial2(2.0, jnp.exp(e), gate=0.2),
+            "log_concentration",
+        ),
+    ],
+)
+def test_parameters_that_a_divergence_needs_fixed(family, name):
+    model, y = spread(family), np.ones(4)
+    with pytest.raises(ValueError, match=f"needs the same {name} in both, but it differs by"):
+        predcp.complexity_of(model, "tau", y, noise_draws=2, method="plain")
+    swapped = predcp.with_complexity(model, {"tau": predcp.Exponential(mean=0.2)}, noise_draws=2)
+
+    @jax.jit
+    def sampled(level):
+        program = handlers.substitute(swapped, {"level": level})
+        return handlers.trace(handlers.seed(program, 0)).get_trace(y)["tau"]["value"]
+
+    with pytest.raises(ValueError, match=f"needs the same {name} .*depends on the scale"):
+        sampled(0.3)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda tau: dist.NegativeBinomial2(3.0, 1.0 / tau),
+        lambda tau: dist.StudentT(2.0 + 1.0 / tau, 0.0, 1.0),
+    ],
+)
+def test_a_scale_at_whose_zero_is_another_family(family):
+    def model(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        numpyro.sample("y", family(tau).expand([4]).to_event(1), obs=y)
+
+    with pytest.raises(ValueError, match=r"another family.*the map to that limit.*StudentTLimit"):
+        predcp.complexity_of(model, "tau", np.ones(4), noise_draws=2, method="plain")
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -148,9 +201,9 @@ def test_site_that_is_not_positive(family):
 def test_observed_family_without_a_divergence():
     def model(y):
         tau = numpyro.sample("tau", dist.HalfNormal(1))
-        numpyro.sample("y", dist.Dagum(1.0, 1.0, jnp.exp(effects(tau))), obs=y)
+        numpyro.sample("y", dist.FoldedDistribution(dist.Normal(effects(tau), 1.0)), obs=y)
 
-    refused(model, "tau", Y, match=r"'y'.*Dagum.*register_divergence")
+    refused(model, "tau", Y, match=r"'y'.*FoldedDistribution.*register_divergence")
 
 
 def test_factors():
@@ -170,7 +223,7 @@ def test_a_factor_elsewhere_is_left_alone():
         tau = numpyro.sample("tau", dist.HalfNormal(1))
         numpyro.sample("y", dist.Normal(mu + effects(tau), 1.0), obs=y)
 
-    assert predcp.complexity_of(model, "tau", Y, draws=2, method="plain").power is not None
+    assert predcp.complexity_of(model, "tau", Y, noise_draws=2, method="plain").power is not None
 
 
 def test_mask_on_an_effect():
@@ -181,6 +234,16 @@ def test_mask_on_an_effect():
         numpyro.sample("y", dist.Normal(effect, 1.0), obs=y)
 
     refused(model, "tau", Y, match=r"'effect'.*mask")
+
+
+def test_mask_on_one_of_several_observed_sites():
+    def model(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        rows = dist.Normal(effects(tau), 1.0)
+        numpyro.sample("y", rows.mask(np.array([True, True, False, True])), obs=y)
+        numpyro.sample("again", rows, obs=y)
+
+    refused(model, "tau", Y, match=r"'y' has a mask.*\['again'\]: leave the masked rows out")
 
 
 def test_effect_without_a_smooth_draw():
@@ -221,7 +284,7 @@ def test_several_scales_in_one_site_need_an_index():
     [
         ({"rest": "given"}, r'"prior" or a mapping'),
         ({"rest": {"effect": 0.0}}, r"rest must name latent sites that 'tau' does not move"),
-        ({"draws": 0}, r"draws"),
+        ({"noise_draws": 0}, r"noise_draws must be a whole number of at least 1, got 0"),
         ({"method": "latin"}, r"method"),
         ({"divergence": "kl"}, r"divergence"),
         ({"index": 3}, r"index"),
@@ -247,8 +310,8 @@ def test_wrong_arguments_of_complexity_of(change, match):
             r"rest must be",
         ),
         (
-            lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, draws=0),
-            r"draws must be",
+            lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, noise_draws=0),
+            r"noise_draws must be",
         ),
         (lambda m: predcp.tail(), r"exactly one of"),
         (lambda m: predcp.tail(scale=1.0, r_squared=0.5), r"exactly one of"),
@@ -270,14 +333,14 @@ def test_a_statement_that_does_not_fit_the_predictions():
         tau = numpyro.sample("tau", dist.HalfNormal(1))
         numpyro.sample("y", dist.Normal(effects(tau), 1.0), obs=y)
 
-    swapped = predcp.with_complexity(model, {"tau": predcp.tail(rate_ratio=2.0)}, draws=2)
+    swapped = predcp.with_complexity(model, {"tau": predcp.tail(rate_ratio=2.0)}, noise_draws=2)
     with pytest.raises(ValueError, match=r"rate_ratio does not fit.*noise_ratio"):
         handlers.seed(swapped, jax.random.key(0))(Y)
 
 
-def weighted(y, weights, *, draws=1.0):
+def weighted(y, weights, *, noise_draws=1.0):
     tau = numpyro.sample("tau", dist.HalfNormal(1))
-    numpyro.sample("y", dist.Normal(effects(tau), draws / weights), obs=y)
+    numpyro.sample("y", dist.Normal(effects(tau), noise_draws / weights), obs=y)
 
 
 @pytest.mark.parametrize(
@@ -292,11 +355,11 @@ def test_options_with_the_name_of_an_argument_of_the_program(call):
     with pytest.raises(ValueError, match=r"weights= is an option of .* pass the program's by pos"):
         call(weighted, Y, weights=ones)
     with pytest.raises(
-        ValueError, match=r"draws= is an option of .*partial\(model, draws=\.\.\.\)"
+        ValueError, match=r"noise_draws= is an option of .*partial\(model, noise_draws=\.\.\.\)"
     ):
-        call(weighted, Y, ones, draws=4)
+        call(weighted, Y, ones, noise_draws=4)
     # One given by position or fixed leaves the keyword to the option.
-    call(partial(weighted, draws=1.0), Y, ones, weights=ones, draws=4)
+    call(partial(weighted, noise_draws=1.0), Y, ones, weights=ones, noise_draws=4)
 
 
 def test_arguments_of_the_program_named_as_our_own():
@@ -305,7 +368,43 @@ def test_arguments_of_the_program_named_as_our_own():
         numpyro.sample("y", dist.Normal(effects(tau), scale), obs=y)
 
     by_name, by_place = (
-        predcp.complexity_of(model, "tau", *args, draws=2, **named)(0.5)
+        predcp.complexity_of(model, "tau", *args, noise_draws=2, **named)(0.5)
         for args, named in (((), {"scale": 2.0, "y": Y}), ((2.0, Y), {}))
     )
     assert by_name == by_place
+
+
+@pytest.mark.parametrize(
+    ("sites", "pi", "match"),
+    [
+        ((), predcp.LogCauchy(scale=1.0), r"'tau' is sampled as 'log_tau'.*rename it"),
+        ((2,), predcp.Exponential(), r"'tau' is sampled as 'tau_0'.*rename it"),
+    ],
+)
+def test_names_of_new_sites_that_the_program_uses(sites, pi, match):
+    def model(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1).expand(sites).to_event(len(sites)))
+        for name in ("log_tau", "tau_0"):
+            numpyro.sample(name, dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(effects(jnp.sum(tau)), 1.0), obs=y)
+
+    swapped = predcp.with_complexity(model, {"tau": pi}, noise_draws=2, method="plain")
+    with pytest.raises(ValueError, match=match):
+        handlers.seed(swapped, jax.random.key(0))(Y)
+
+
+def test_complexity_priors_on_top_of_others():
+    swapped = predcp.with_complexity(weighted, {"tau": predcp.Exponential()})
+    with pytest.raises(ValueError, match=r"already has complexity priors: name all scales in one"):
+        predcp.with_complexity(swapped, {"tau": predcp.Exponential()})
+
+
+def test_an_audit_without_scales_says_why():
+    def model(y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        numpyro.factor("likelihood", -jnp.sum((effects(tau) - y) ** 2))
+
+    with pytest.raises(
+        ValueError, match=r"no scale to audit: factor 'likelihood' depends on 'tau'"
+    ):
+        predcp.audit(model, Y)

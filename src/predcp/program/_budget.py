@@ -1,24 +1,30 @@
-"""A budget over scales of a NumPyro program: one prior on what they may all spend."""
+"""A budget over scales of a NumPyro program: one prior on the total that they may spend."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
+from jax.tree_util import Partial
 from jaxtyping import Array
 from numpyro import handlers
 
 from predcp._budget import Budget, BudgetPrior, Total
+from predcp._divergences import Divergence, kl
 from predcp._maps import SeparateComplexity
-from predcp.program._complexity import complexity_of, require_increasing
+from predcp.program._complexity import ProgramComplexity, complexity_of
+from predcp.program._increasing import require_increasing
+from predcp.program._options import refuse_ambiguous_options
 from predcp.program._run import Values
 from predcp.program._structure import ProgramStructure
 from predcp.program._swap import ScalePlan, Swap
 
-# Draws of the noise for the divergence of all components: no sampler waits for it.
-_TOGETHER_DRAWS = 64
-_SIZE = "size_of_all_components"
+# Draws of noise for the divergence of all components, and of other noise to check it with;
+# samplers evaluate neither.
+_TOGETHER_DRAWS, _CHECK_DRAWS = 64, 512
+_SIZE, _SCALES = "size_of_all_components", "scales_of_all_components"
 
 
 class BudgetSwap(Swap):
@@ -31,7 +37,7 @@ class BudgetSwap(Swap):
             require_one_scale(structure, name)
         off = {name: tuple(other for other in names if other != name) for name in names}
         sites = {name: structure.around(name, observed, off[name]) for name in names}
-        # What any of the scales moves is not known before all of them are.
+        # Sites that a scale moves are known only when all scales are.
         later = {*names, *(site for own in sites.values() for site in (*own.moved, *own.idle))}
         conditional = self.rest == "given"
         return [
@@ -53,11 +59,29 @@ class BudgetSwap(Swap):
     ) -> dict[str, Any]:
         maps = {}
         for scale in scales:
-            values = {name: known[name] for name in scale.given}
+            values = {name: known[name] for name in (*structure.params, *scale.given)}
             single = self._map(structure, scale.sites, values, scale.off)
             require_increasing(single)
             maps[scale.sites.scale] = single
-        prior = BudgetPrior(self.priors, SeparateComplexity(maps)).log_scale()
+        whole = None
+        if self.total == "together":
+            given = [name for scale in scales for name in scale.given]
+            values = {name: known[name] for name in (*structure.params, *given)}
+            if isinstance(self.rest, Mapping):
+                fixed = set.intersection(*(set(scale.sites.rest) for scale in scales))
+                values |= {name: each for name, each in self.rest.items() if name in fixed}
+            args, kwargs = structure.arguments.restore()
+            whole = _together(
+                self.model,
+                self.priors.names,
+                args,
+                kwargs,
+                rest=values,
+                observed=self._predicted(structure),
+                **self.options,
+            )
+        separate = SeparateComplexity(maps, whole)
+        prior = BudgetPrior(self.priors, separate, self.total).log_scale()
         log_tau = jnp.asarray(numpyro.sample("log_scales", prior))
         return known | {
             name: numpyro.deterministic(name, jnp.exp(log_tau[place]))
@@ -78,51 +102,87 @@ def require_one_scale(structure: ProgramStructure, name: str) -> None:
         )
 
 
+@refuse_ambiguous_options
 def budget_of(
     model: Callable[..., Any],
     budget: Budget,
+    /,
     *args: Any,
     total: Total = "sum",
     rest: str | Mapping[str, Any] = "prior",
-    draws: int = 16,
+    observed: Sequence[str] = (),
+    noise_draws: int = 16,
+    key: Array | None = None,
+    method: str = "sobol",
+    divergence: Divergence = kl,
+    per: Any = "trial",
+    weights: Any = None,
     **kwargs: Any,
 ) -> BudgetPrior:
     """The prior of the scales of a NumPyro program under a budget, for `diagnose` and for draws.
 
     Each component is added to the program without the others. The divergence of all of them together
-    comes from the program too, so `diagnose` says how far the components are from adding up.
+    comes from the program too, with other and more noise, so `diagnose` says how far it is from the budget.
 
     **Arguments**
     - `model`: a NumPyro program.
     - `budget`: shares and prior of the total, by name of the scale.
     - `args`, `kwargs`: arguments of the program, the data among them.
     - `total`: as in `BudgetPrior`.
-    - `rest`, `draws`: as in `complexity_of`.
+    - `rest`, `observed`, `noise_draws`, `key`, `method`, `divergence`, `per`, `weights`: as in
+        `complexity_of`.
     """
     if not isinstance(budget, Budget):
         raise ValueError(f"budget must be a Budget, got {type(budget).__name__}")
     structure = ProgramStructure(model, args, kwargs)
     for name in budget.names:
         require_one_scale(structure, name)
+    key = jax.random.key(0) if key is None else key
+    options: dict[str, Any] = {
+        "rest": rest, "observed": observed, "method": method, "divergence": divergence, "per": per,
+        "weights": weights,
+    }  # fmt: skip
 
-    def off(name: str) -> list[str]:
-        return [other for other in budget.names if other != name]
+    def alone(name: str) -> ProgramComplexity:
+        off = [other for other in budget.names if other != name]
+        return complexity_of(
+            model, name, *args, off=off, noise_draws=noise_draws, key=key, **options, **kwargs
+        )
 
-    maps = {
-        name: complexity_of(model, name, *args, rest=rest, off=off(name), draws=draws, **kwargs)
-        for name in budget.names
-    }
+    def whole(count: int, key: Array) -> Callable[[Array], Array]:
+        return _together(model, budget.names, args, kwargs, noise_draws=count, key=key, **options)
 
-    def scaled(tau: Array, *args: Any, **kwargs: Any) -> Any:
+    maps = {name: alone(name) for name in budget.names}
+    together = whole(max(noise_draws, _TOGETHER_DRAWS), key)
+    check = whole(max(noise_draws, _CHECK_DRAWS), jax.random.fold_in(key, 1))
+    return BudgetPrior(budget, SeparateComplexity(maps, together, check), total)
+
+
+def _together(
+    model: Callable[..., Any],
+    names: Sequence[str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    rest: str | Mapping[str, Any],
+    **options: Any,
+) -> Callable[[Array], Array]:
+    """The divergence of the program with all components from the one without any, by their scales."""
+
+    def scaled(*args: Any, **kwargs: Any) -> Any:
         size = numpyro.sample(_SIZE, dist.HalfNormal(1.0))
-        values = {name: size * tau[place] for place, name in enumerate(budget.names)}
-        with handlers.block(hide=list(budget.names)):
+        each = dist.HalfNormal(1.0).expand([len(names)]).to_event(1)
+        tau = jnp.asarray(numpyro.sample(_SCALES, each))
+        values = {name: size * tau[place] for place, name in enumerate(names)}
+        with handlers.block(hide=list(names)):
             return Values(model, values)(*args, **kwargs)
 
-    def together(tau: Array) -> Array:
-        whole = complexity_of(
-            scaled, _SIZE, tau, *args, rest=rest, draws=max(draws, _TOGETHER_DRAWS), **kwargs
-        )
-        return jnp.exp(whole.log_value_and_elasticity(jnp.zeros(()))[0])
+    given = {} if isinstance(rest, str) else dict(rest)
+    known = {_SCALES: jnp.ones(len(names)), **given}
+    return Partial(_at, complexity_of(scaled, _SIZE, *args, rest=known, **options, **kwargs))
 
-    return BudgetPrior(budget, SeparateComplexity(maps, together), total)
+
+def _at(whole: ProgramComplexity, tau: Array) -> Array:
+    """The divergence of all components at their scales."""
+    moved = whole.trusted(**vars(whole) | {"rest": {**whole.rest, _SCALES: tau}})
+    return jnp.exp(moved.bind()(jnp.zeros((), tau.dtype))[0])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,18 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from predcp._divergences import Divergence, abstract_members, kl
+from predcp._divergences import Divergence, abstract_members, beyond_rounding, kl
 from predcp._maps import PredictiveComplexity
+from predcp._numerics.log_of_exp import without_overflow
 from predcp._support.arrays import as_float, concrete
+from predcp._support.check import require_whole
 from predcp._support.compiled import compiled
-from predcp._support.reads import reads
-from predcp.program._noise import at_step, drawn, make_noise, mask_of, without_mask
+from predcp.program._increasing import require_increasing
+from predcp.program._limits import Limits, Steps, as_limits, require_limit
+from predcp.program._noise import at_step, drawn, make_noise, without_mask
 from predcp.program._options import refuse_ambiguous_options
+from predcp.program._predictors import Predictors, predictors_of
 from predcp.program._run import Structure, run
-from predcp.program._structure import ProgramStructure, ScaleStructure
-
-# Where a map is looked at to see whether it increases: from e^-9 to e^9 around 1.
-_GRID = np.linspace(-9.0, 9.0, 13)
+from predcp.program._structure import ProgramStructure, ScaleStructure, as_names
 
 
 class Program:
@@ -32,12 +32,12 @@ class Program:
         model: Callable[..., Any],
         structure: Structure,
         sites: ScaleStructure,
-        index: tuple[int, ...] | None,
         off: tuple[tuple[str, tuple[int, ...]], ...],
+        limits: Limits = (),
     ):
         self.model, self.structure, self.sites = model, structure, sites
-        self.index, self.off = index, off
-        self._identity = (model, structure, sites, index, off)
+        self.off, self.limits = off, limits
+        self._identity = (model, structure, sites, off, limits)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self._identity == other._identity
@@ -45,37 +45,49 @@ class Program:
     def __hash__(self) -> int:
         return hash(self._identity)
 
-    def trace(self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any = None) -> Any:
-        """Run the program with these arrays and values, other scales switched off."""
-        return self._run(arrays, values, draw)
+    @property
+    def still_at_zero(self) -> tuple[str, ...]:
+        """Sites of the rest on which the predictions at scale 0 do not depend."""
+        # What a reference of the user depends on is not known.
+        return () if self.limits else self.sites.still
 
-    def _run(
-        self, arrays: tuple[Any, ...], values: Mapping[str, Any], draw: Any, key: Any = None
+    def trace(
+        self,
+        arrays: tuple[Any, ...],
+        values: Mapping[str, Any],
+        draw: Any = None,
+        key: Any = None,
+        at_zero: bool = False,
     ) -> Any:
+        """Run the program with these arrays and values, other scales switched off.
+
+        **Arguments**: `draw`, `key`, as in `run`; `at_zero`, whether the scale is 0, where sites may have
+        values that the user gave.
+        """
         args, kwargs = self.structure.restore(arrays)
         zeros = {name: jnp.zeros(shape) for name, shape in self.off}
-        return run(self.model, args, kwargs, {**zeros, **values}, draw, key)
+        limits = [each for each in self.limits if at_zero or each[0] not in self.sites.moved]
+        return run(self.model, args, kwargs, {**zeros, **values}, draw, key, tuple(limits))
 
     def prior_draws(
         self, arrays: tuple[Any, ...], given: Mapping[str, Any], names: Sequence[str], keys: Array
     ) -> dict[str, Array]:
         """Draws of some latent sites from their own prior, one for each key."""
-        return _prior_draws(reads(self.model), self, tuple(names), arrays, dict(given), keys)
+        return _prior_draws(self, tuple(names), arrays, dict(given), keys)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@compiled(0, 1)
 def _prior_draws(
-    _: Any,
     program: Program,
     names: tuple[str, ...],
     arrays: tuple[Any, ...],
     given: dict[str, Any],
     keys: Array,
 ) -> dict[str, Array]:
-    """The first argument is what the program reads, so that a changed global compiles anew."""
+    """Draws of some latent sites, one for each key."""
 
     def one(key: Array) -> dict[str, Array]:
-        trace = program._run(arrays, given, None, key)
+        trace = program.trace(arrays, given, key=key)
         return {name: trace[name]["value"] for name in names}
 
     return jax.vmap(one)(keys)
@@ -91,6 +103,8 @@ class ProgramComplexity(PredictiveComplexity):
 
     program: Program
     rest: dict[str, Array]
+    # For a site with several scales: which entry moves, and the values of the others.
+    index: Array | None
     others: Array | None
 
     def __init__(
@@ -100,15 +114,17 @@ class ProgramComplexity(PredictiveComplexity):
         rest: Mapping[str, Any],
         noise: PyTree,
         divergence: Divergence = kl,
+        index: tuple[Any, ...] | None = None,
         others: Any = None,
         **options: Any,
     ):
         self.program = program
-        # A function by itself, so that what it reads is part of the key of compiled programs.
+        # A separate function, so that what it reads is part of the key of compiled programs.
         self.model = program.model
-        self.rest = {name: jnp.asarray(value) for name, value in rest.items()}
+        self.rest = jax.tree.map(jnp.asarray, dict(rest))
+        self.index = None if index is None else jnp.asarray(index)
         self.others = None if others is None else as_float(others)
-        # The class has these as methods; the base class asks for functions.
+        # Methods here; attributes that hold functions in the base class.
         functions = self.likelihood, self.parameters, self.reference
         try:
             super().__init__(*functions, arrays, noise, divergence, **options)
@@ -119,11 +135,17 @@ class ProgramComplexity(PredictiveComplexity):
             del vars(self)[name]
         self._check_limit()
 
-    def _values(self, tau: Array, xi: PyTree) -> dict[str, Any]:
+    def _values(self, tau: Array, xi: PyTree, at_zero: bool = False) -> dict[str, Any]:
         scale = self.program.sites.scale
-        if self.others is not None:
-            tau = self.others.at[self.program.index].set(tau)
-        return {**self.rest, **xi.get("rest", {}), scale: tau}
+        rest = {**self.rest, **xi.get("rest", {})}
+        if at_zero:
+            # Slopes by sites that leave the reference where it is are zero times infinity in a program
+            # with the root of the scale.
+            still = self.program.still_at_zero
+            rest |= {n: jax.lax.stop_gradient(v) for n, v in rest.items() if n in still}
+        if self.index is not None and self.others is not None:
+            tau = self.others.at[tuple(self.index)].set(tau)
+        return {**rest, scale: tau}
 
     def parameters(self, tau: Array, xi: PyTree) -> PyTree:
         """The scale and the sites it moves, at one draw of the noise."""
@@ -132,9 +154,9 @@ class ProgramComplexity(PredictiveComplexity):
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        return self._forward(jnp.zeros((), self._dtype), xi, singular=True)
+        return self._forward(jnp.zeros((), self._dtype), xi, singular=True, at_zero=True)
 
-    def _forward(self, tau: Array, xi: PyTree, singular: bool) -> PyTree:
+    def _forward(self, tau: Array, xi: PyTree, singular: bool, at_zero: bool = False) -> PyTree:
         noise = xi["sites"]
 
         def value(name: str, fn: Any, step: Array | None) -> Any:
@@ -142,12 +164,14 @@ class ProgramComplexity(PredictiveComplexity):
                 return None
             return drawn(fn, at_step(noise[name], step), singular)
 
-        values = self._values(tau, xi)
-        trace = self.program.trace(self.x, values, value)
+        values = self._values(tau, xi, at_zero)
+        trace = self.program.trace(self.x, values, value, at_zero=at_zero)
         moved = {name: trace[name]["value"] for name in self.program.sites.moved}
         theta = {"scale": values[self.program.sites.scale], "moved": moved}
-        # What the rest is in this draw does not move, but predictions need it.
-        return {**theta, "rest": xi["rest"]} if "rest" in xi else theta
+        # The rest that predictions need and that belongs to this draw, or that has no slope at 0.
+        names = {*xi.get("rest", {}), *self.program.still_at_zero} & set(values)
+        rest = {name: values[name] for name in sorted(names)}
+        return {**theta, "rest": rest} if rest else theta
 
     def likelihood(self, theta: PyTree, x: Any) -> dict[str, Any]:
         """Distributions of what is predicted."""
@@ -160,14 +184,23 @@ class ProgramComplexity(PredictiveComplexity):
         trace = self.program.trace(x, values)
         return {name: without_mask(trace[name]["fn"]) for name in self.program.sites.predicted}
 
-    def coordinates_by_draw(self, log_tau: Float[Array, ""]) -> list[dict[str, Array]]:
-        """Coordinates of the predictions at one scale, with a leading axis of draws."""
-        tau = jnp.exp(jnp.asarray(log_tau, self._dtype))
-        return jax.vmap(lambda xi: self._coordinates(self.parameters(tau, xi)))(self.noise)
+    def predictors_by_draw(self, log_tau: Float[Array, ""] | None) -> list[Predictors]:
+        """Predictors of the observed sites at one scale, with a leading axis of draws; None: at 0."""
 
-    def reference_by_draw(self) -> list[dict[str, Array]]:
-        """Coordinates of the reference's predictions, with a leading axis of draws."""
-        return self._reference()
+        def one(xi: PyTree) -> list[Predictors]:
+            theta = self.reference(xi) if log_tau is None else self.parameters(jnp.exp(log_tau), xi)
+            found = without_overflow(self._predictors)(theta)
+            return jax.tree.map(lambda each: each.astype(self._dtype), found)
+
+        return jax.vmap(one)(self.noise)
+
+    def _predictors(self, theta: PyTree) -> list[Predictors]:
+        return [predictors_of(made) for made in self.likelihood(theta, self.x).values()]
+
+    @staticmethod
+    def _as_noise(leaf: Any) -> Array:
+        # Data of random keys and draws of discrete sites stay whole numbers.
+        return jnp.asarray(leaf)
 
     @property
     def _dtype(self) -> Any:
@@ -175,7 +208,7 @@ class ProgramComplexity(PredictiveComplexity):
         return jnp.result_type(*leaves) if leaves else jnp.result_type(float)
 
     def check(self) -> Sequence[set[str] | None]:
-        """Nothing yet: `_check_limit` needs the finished map."""
+        """No check here: `_check_limit` needs the finished map."""
         return ()
 
     def _check_families(self, divergence: Any) -> None:
@@ -193,63 +226,48 @@ class ProgramComplexity(PredictiveComplexity):
                 raise ValueError(f"observed site {name!r}: {error}") from error
 
     def _check_limit(self) -> None:
-        """Refuse, with its reason, a scale without a reference at 0 or without predictions."""
+        """Refuse a scale without a reference at 0 or without predictions, with the reason."""
         if not all(concrete(leaf) for leaf in jax.tree.leaves(self)):
+            self._check_program()
             return
-        # The numbers are known, also where the caller is being traced.
+        # Evaluate with known numbers even inside a trace of the caller.
         with jax.ensure_compile_time_eval():
-            steps, lost, moves = self._steps_and_moves()
-        scale = self.program.sites.scale
-        for name, distances in steps.items():
-            far, near = np.asarray(distances)
-            if not np.isfinite(near):
-                raise ValueError(
-                    f"site {name!r} has no finite value where {scale!r} is 0: the reference model cannot "
-                    "be found there; is the scale a precision? then sample the standard deviation"
-                )
-            if not near <= max(0.5 * far, 1e-3):
-                raise ValueError(
-                    f"site {name!r} does not approach a limit as {scale!r} goes to 0 (it is {near:.3g} "
-                    "away at 1e-5), so there is no reference model at scale 0; is the scale a "
-                    "precision or a rate? then sample its inverse"
-                )
-        for name, gone in lost.items():
-            if gone:
-                raise ValueError(
-                    f"the predictions of {name!r} are not finite where {scale!r} is 0, so there is no "
-                    "reference model; is it the scale of the noise? A complexity prior is for "
-                    "effects that can vanish"
-                )
-        if not np.any(np.asarray(moves) != 0.0):
-            raise ValueError(f"the predictions are the same for every value of {scale!r}")
+            found = self.steps_and_moves()
+        require_limit(self.program.sites.scale, {n for n, _ in self.program.limits}, found)
+        for member, each in zip(self._abstract_members(), found.moves):
+            gaps = {name: float(gap) for name, gap in each.items()}
+            self.divergence.check_fixed(member.family, gaps, {n for n in gaps if gaps[n]})
 
     @compiled()
-    def _steps_and_moves(self) -> tuple[dict[str, Array], dict[str, Array], Array]:
-        """Where moved sites and predictions go as the scale does.
+    def steps_and_moves(self) -> Steps:
+        """Displacements of moved sites and of predictions as the scale changes."""
 
-        **Returns** how far moved sites are from the reference at 1e-2 and 1e-5; by observed site,
-        whether predictions are finite at 1 and not at 0; how far they move from 0 to 1.
-        """
-
-        def theta(tau: float) -> PyTree:
-            return jax.vmap(lambda xi: self.parameters(jnp.asarray(tau, self._dtype), xi))(
-                self.noise
-            )
+        def theta(tau: Array) -> PyTree:
+            return jax.vmap(lambda xi: self.parameters(tau, xi))(self.noise)
 
         origin = jax.vmap(self.reference)(self.noise)["moved"]
-        near = [theta(tau)["moved"] for tau in (1e-2, 1e-5)]
+        at = jax.vmap(theta)(jnp.asarray([1e-2, 1e-5, 1.0], self._dtype))
         steps = {
-            name: jnp.stack([jnp.max(jnp.abs(at[name] - start)) for at in near])
+            name: jnp.stack([jnp.max(jnp.abs(each - start)) for each in at["moved"][name][:2]])
             for name, start in origin.items()
         }
-        moved = jax.vmap(self._coordinates)(theta(1.0))
+        moved = jax.vmap(self._coordinates)(jax.tree.map(lambda each: each[2], at))
         reference = self._reference()
         lost = {
             name: _all_finite(here) & ~_all_finite(start)
             for name, here, start in zip(sorted(self.program.sites.predicted), moved, reference)
         }
-        pairs = zip(jax.tree.leaves(moved), jax.tree.leaves(reference))
-        return steps, lost, jnp.stack([jnp.max(jnp.abs(value - start)) for value, start in pairs])
+
+        def gap(name: str, here: Array, start: Array, fixed: Sequence[str]) -> Array:
+            apart = here - start
+            return jnp.max(jnp.abs(beyond_rounding(apart, start) if name in fixed else apart))
+
+        rules = [self.divergence.rule(each.family) for each in self._abstract_members()]
+        moves = [
+            {name: gap(name, here[name], start[name], rule.fixed) for name in here}
+            for rule, here, start in zip(rules, moved, reference)
+        ]
+        return Steps(steps, lost, moves)
 
     def simulate(self, tau: Float[Array, ""], key: Array) -> PyTree:
         """Data of the program at one scale, with fresh noise; the rest as given or drawn."""
@@ -278,7 +296,7 @@ def complexity_of(
     rest: str | Mapping[str, Any] = "prior",
     observed: Sequence[str] = (),
     off: Sequence[str] = (),
-    draws: int = 16,
+    noise_draws: int = 16,
     key: Array | None = None,
     method: str = "sobol",
     divergence: Divergence = kl,
@@ -286,12 +304,13 @@ def complexity_of(
     weights: Any = None,
     index: int | tuple[int, ...] | None = None,
     others: Any = None,
+    reference: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> ProgramComplexity:
-    """The map from the value of a scale of a NumPyro program to nats.
+    """The map from a scale of a NumPyro program to the divergence of its predictions, in nats.
 
-    Sites that depend on the scale are moved, with fixed noise; the rest stays where `rest` says. The
-    reference is the program at scale 0. The unit is whatever the site is.
+    Sites that depend on the scale move, with fixed noise; the other sites are as `rest` states. The
+    reference is the program at scale 0. The unit of the scale is that of the site.
 
     **Arguments**
     - `model`: a NumPyro program, centred or not.
@@ -299,26 +318,36 @@ def complexity_of(
     - `args`, `kwargs`: arguments of the program, the data among them. Pass an argument that has the
         name of an option below by position.
     - `rest`: where the other latent sites are: `"prior"` averages over draws of them, a mapping
-        gives their values (and the names left out are drawn). `with_complexity` conditions on the
-        rest of the same draw.
+        gives their values, or those of parameters (and the names left out are drawn).
+        `with_complexity` conditions on the rest of the same draw.
     - `observed`: sites to predict although the program has no data for them.
     - `off`: names of other scales to switch off (set to 0).
-    - `draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
+    - `noise_draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
     - `divergence`: `kl` or another one.
     - `per`, `weights`: the unit of the average over points and their weights, as in
         `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
-    - `index`, `others`: for a site with several scales, which entry moves and where the others are
-        (0 when left out).
+    - `index`, `others`: for a site with several scales, which entry moves and the values of the
+        other entries (0 by default).
+    - `reference`: by name of a site that the scale moves, its value at scale 0, where its distribution
+        has none: an array, or a function of the other sites' values. For rates that are beta with
+        mean m and precision `1 / tau**2` it is `lambda values: values["m"]`.
     """
     structure = ProgramStructure(model, args, kwargs)
+    observed, off = as_names(observed), as_names(off)
     sites = structure.around(scale, observed, off)
     if isinstance(rest, str) and rest != "prior":
         raise ValueError(
-            f'rest must be "prior" or a mapping of site names to values, got {rest!r}; '
-            '"given" is what with_complexity does inside a program'
+            f'rest must be "prior" or a mapping of site names to values, got {rest!r}: a map by itself has '
+            'no draw of the rest to be conditional on; with_complexity(..., rest="given") has, inside '
+            f"the program; here, map the sites {list(sites.rest)} to values"
         )
+    for name, _ in as_limits(reference):
+        if name not in sites.moved and name not in structure.downstream(off):
+            raise ValueError(
+                f"reference must name sites that {scale!r} moves {list(sites.moved)}, got {name!r}"
+            )
     given = {} if isinstance(rest, str) else dict(rest)
-    unknown = set(given) - set(sites.rest)
+    unknown = set(given) - set(sites.rest) - set(structure.params)
     if unknown:
         raise ValueError(
             f"rest must name latent sites that {scale!r} does not move {list(sites.rest)}, "
@@ -329,7 +358,7 @@ def complexity_of(
         sites,
         given,
         off=off,
-        draws=draws,
+        noise_draws=noise_draws,
         key=jax.random.key(0) if key is None else key,
         method=method,
         divergence=divergence,
@@ -337,6 +366,7 @@ def complexity_of(
         weights=weights,
         index=index,
         others=others,
+        reference=reference,
     )
     require_increasing(made)
     return made
@@ -348,16 +378,18 @@ def program_map(
     given: Mapping[str, Any],
     *,
     off: Sequence[str] = (),
-    draws: int,
+    noise_draws: int,
     key: Array,
     method: str,
     divergence: Divergence,
     per: Any = "trial",
     weights: Any = None,
-    index: int | tuple[int, ...] | None = None,
+    index: int | tuple[Any, ...] | None = None,
     others: Any = None,
+    reference: Mapping[str, Any] | None = None,
 ) -> ProgramComplexity:
-    """The map with the rest where it is given, and drawn from the prior where it is not."""
+    """The map with the given values of the rest; what is not given is drawn from the prior."""
+    noise_draws = require_whole("noise_draws", noise_draws)
     shape = structure.sites[sites.scale].shape
     if index is not None and not isinstance(index, tuple):
         index = (index,)
@@ -377,81 +409,57 @@ def program_map(
         structure.model,
         structure.arguments.structure,
         sites,
-        index if shape else None,
         tuple((name, structure.sites[name].shape) for name in off),
+        _limits(structure, sites, off, reference),
     )
     arrays = structure.arguments.arrays
-    # Noise is data of the map, never part of a program that is being traced.
+    # Noise is data of the map and must not become part of a traced program.
     with jax.ensure_compile_time_eval():
         shapes = {name: structure.sites[name].noise for name in sites.moved}
         dtypes = {name: structure.sites[name].dtype for name in sites.moved}
-        noise: dict[str, Any] = {"sites": make_noise(key, draws, shapes, method, dtypes)}
+        noise: dict[str, Any] = {"sites": make_noise(key, noise_draws, shapes, method, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
+        structure.require_proper(left)
         known = all(concrete(leaf) for leaf in jax.tree.leaves((arrays, given, key)))
         with jax.ensure_compile_time_eval() if known else nullcontext():
-            keys = jax.random.split(jax.random.fold_in(key, 1), draws)
+            keys = jax.random.split(jax.random.fold_in(key, 1), noise_draws)
             noise["rest"] = program.prior_draws(arrays, given, left, keys)
     if not noise["sites"] and not left:
-        noise["sites"] = {"": jnp.zeros((draws, 0))}
-    others = others if shape else None
-    mask = _mask(structure, sites)
+        noise["sites"] = {"": jnp.zeros((noise_draws, 0))}
+    index, others = (index, others) if shape else (None, None)
+    mask = structure.row_mask(sites)
     if mask is not None:
         weights = mask if weights is None else mask * weights
     return ProgramComplexity(
-        program, arrays, given, noise, divergence, others=others, per=per, weights=weights
+        program,
+        arrays,
+        given,
+        noise,
+        divergence,
+        index=index,
+        others=others,
+        per=per,
+        weights=weights,
     )
 
 
-def require_increasing(complexity: ProgramComplexity) -> None:
-    """Refuse a map that falls somewhere, with its reason, where values are known."""
-    if not all(concrete(leaf) for leaf in jax.tree.leaves(complexity)):
-        return
-    # Known numbers stay numbers, also while the program around them is being traced.
-    with jax.ensure_compile_time_eval():
-        grid = jnp.asarray(_GRID, complexity._dtype)
-        log_kappa = np.array(complexity.log_value_and_elasticity(grid)[0])
-    scale = complexity.program.sites.scale
-    wrong = np.isnan(log_kappa) | (log_kappa == np.inf)
-    # Zero is wrong at the smallest scale; after it, the map has fallen.
-    wrong[0] |= log_kappa[0] == -np.inf
-    if np.any(wrong):
-        at = float(np.exp(_GRID[wrong][0]))
-        raise ValueError(
-            f"the divergence of the predictions is not a finite positive number at {scale} = {at:.3g}"
-        )
-    highest = np.maximum.accumulate(log_kappa)
-    fall = highest - log_kappa
-    if np.max(fall) > 0.05:
-        at = float(np.exp(_GRID[int(np.argmax(fall))]))
-        raise ValueError(
-            f"the predictions do not move further from the reference as {scale!r} grows: D falls "
-            f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the "
-            "site a precision, or a parameter that does more than scale an effect?"
-        )
+def _limits(
+    structure: ProgramStructure,
+    sites: ScaleStructure,
+    off: Sequence[str],
+    reference: Mapping[str, Any] | None,
+) -> Limits:
+    """The values at scale 0 of the sites that this scale moves, and of those that `off` scales move."""
+    limits = as_limits(reference)
+    structure.require_among("reference", dict(limits), structure.latent)
+    used = {*sites.moved, *structure.downstream(off)}
+    return tuple(each for each in limits if each[0] in used)
 
 
-def _is_entry(index: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return len(index) == len(shape) and all(-n <= i < n for i, n in zip(index, shape))
-
-
-def _mask(structure: ProgramStructure, sites: ScaleStructure) -> Array | None:
-    """Weights of the rows: a masked row is no prediction."""
-    masked = [name for name in sites.predicted if structure.sites[name].masked]
-    if not masked:
-        return None
-    if len(sites.predicted) > 1:
-        raise ValueError(
-            f"observed site {masked[0]!r} has a mask, and there are other observed sites "
-            f"{[name for name in sites.predicted if name != masked[0]]}: leave the masked rows out of "
-            "the data instead"
-        )
-    args, kwargs = structure.arguments.restore()
-    # A mask is made of data, so any values of the latent sites do.
-    sites_of = {name: structure.sites[name] for name in structure.latent}
-    values = {name: jnp.ones(site.shape, site.dtype) for name, site in sites_of.items()}
-    fn = run(structure.model, args, kwargs, values)[masked[0]]["fn"]
-    return jnp.broadcast_to(mask_of(fn), fn.batch_shape).astype(float)
+def _is_entry(index: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    known = [(i, n) for i, n in zip(index, shape) if concrete(i)]
+    return len(index) == len(shape) and all(-n <= i < n for i, n in known)
 
 
 def _all_finite(coordinates: dict[str, Array]) -> Array:

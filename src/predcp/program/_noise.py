@@ -33,6 +33,17 @@ def is_masked(distribution: Any) -> bool:
     return mask_of(distribution) is not None
 
 
+def is_improper(distribution: Any) -> bool:
+    """Whether the distribution has no finite mass, so that nothing can be drawn from it."""
+    return isinstance(unwrapped(distribution), dist.ImproperUniform)
+
+
+def feasible(distribution: Any) -> Array:
+    """Some value in the support."""
+    transform = dist.biject_to(distribution.support)
+    return transform(jnp.zeros(transform.inverse_shape(distribution.shape())))
+
+
 def mask_of(distribution: Any) -> Any:
     """The mask of a distribution that has one, None if it has none."""
     found = None
@@ -58,7 +69,7 @@ def _has_quantiles(distribution: Any) -> bool:
     try:
         jax.eval_shape(distribution.icdf, jax.ShapeDtypeStruct((), float))
     except (NotImplementedError, ImportError):
-        # Some quantiles of NumPyro need a library that is not a dependency of it.
+        # Some quantile functions of NumPyro need a library that it does not depend on.
         return False
     return True
 
@@ -72,7 +83,7 @@ def _is_transformed(distribution: Any) -> bool:
 
 
 def noise_shape(distribution: Any) -> tuple[int, ...] | None:
-    """Shape of the standard normal noise of one draw; None where a random key is needed."""
+    """Shape of the standard normal noise of one draw; None if a random key is needed."""
     inner = unwrapped(distribution)
     if isinstance(inner, _TRIANGULAR) or _is_transformed(inner) or _has_quantiles(inner):
         return tuple(distribution.shape())
@@ -90,7 +101,7 @@ def can_be_drawn(distribution: Any) -> bool:
 
 
 def drawn(distribution: Any, noise: Array, singular: bool = False) -> Array:
-    """The draw that belongs to this noise: a quantile, or a location plus a factor times noise.
+    """The draw for this noise: a quantile, or a location plus a factor times noise.
 
     **Arguments**: `singular`, whether some variances of a covariance matrix may be zero.
     """
@@ -148,7 +159,7 @@ def make_noise(
     names = sorted(shapes)
     described = tuple((shapes[name], jnp.dtype(dtypes[name])) for name in names)
     if not isinstance(method, str):
-        # A method of the user's own need not be one that can be traced.
+        # A user's own method may not support tracing.
         made = _make_noise.__wrapped__(key, count, described, method)
     elif concrete(key):
         # A program is traced several times with the same noise.
@@ -165,7 +176,7 @@ def make_noise(
 def _kept_noise(
     data: bytes, shape: tuple[int, ...], kind: Any, count: int, sites: Any, method: str
 ) -> list[Array]:
-    # Numbers to keep, also where the caller is being traced.
+    # Keep known numbers even inside a trace of the caller.
     with jax.ensure_compile_time_eval():
         words = jnp.asarray(np.frombuffer(data, np.uint32).reshape(shape))
         return _make_noise(jax.random.wrap_key_data(words, impl=kind), count, sites, method)

@@ -34,7 +34,7 @@ def refuse_ambiguous_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _open_arguments(model: Any, count: int) -> set[str]:
-    """Arguments of a program that a keyword could give, after so many by position."""
+    """Arguments of a program that keywords may give, after those given by position."""
     try:
         parameters = list(signature(model).parameters.values())
     except (TypeError, ValueError):

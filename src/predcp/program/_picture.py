@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FILL, _LINE, _ALARM, _NOTE = "#4c72b0", "#222222", "#c44e52", "#555555"
 _BINS = 40
-# Histograms end at these powers of ten; what lies beyond is in the first and the last bar.
+# Ends of the histograms as powers of ten; the first and last bars hold everything beyond.
 _NATS = (-5.0, 5.0)
 _RATIOS, _NOISE = (0.0, 6.0), (-3.0, 4.0)
 _FIRST = ("rate_ratio", "odds_ratio", "noise_ratio")
@@ -23,7 +23,7 @@ _THRESHOLDS = (0.1, 1.0, 10.0)
 
 
 def draw_audit(audit: Audit) -> Figure:
-    """One row for each scale: the effect in your units on the left, the divergence on the right."""
+    """One row per scale: the effect in units of the response (left), the divergence (right)."""
     from matplotlib.figure import Figure
 
     count = len(audit.scales)
@@ -72,11 +72,11 @@ def _draw_divergence(panel: Any, each: ScaleAudit) -> None:
     if np.isfinite(each.supremum):
         panel.axvline(np.log10(each.supremum), color=_ALARM, linewidth=1.2)
         panel.annotate(
-            f"saturated at {each.supremum:.2g}", (np.log10(each.supremum), 0.86),
+            f"saturated at about {each.supremum:.2g}", (np.log10(each.supremum), 0.86),
             xycoords=("data", "axes fraction"), xytext=(4, 0), textcoords="offset points",
             color=_ALARM, fontsize=9, va="top",
         )  # fmt: skip
-    panel.set_xlabel("nats that a prediction moves, on average")
+    panel.set_xlabel("mean divergence of predictions (nats)")
 
 
 def _draw_response(panel: Any, each: ScaleAudit) -> None:

@@ -1,7 +1,7 @@
 """Sizes of an effect in the units of the response: ratios of rates and odds, noise, R^2, probabilities.
 
-All are functions of one number, the root mean square displacement `r` of the linear predictor (the
-location in units of the noise, the log rate, the log odds) from the reference model's.
+All are functions of one number, the root mean square displacement `r` of the predictor (the location
+in units of the noise, the log mean, the log odds) from the reference model's.
 The median ratio between two groups drawn at random is `exp(sqrt(2) 0.6745 r)`, the median odds ratio
 of Larsen and Merlo (2005).
 """
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from predcp.program._complexity import ProgramComplexity
+from predcp.program._predictors import LOCATION, LOG_MEAN, LOG_NOISE, LOG_ODDS
 
 # Quartile of a standard normal, times the spread of a difference of two draws.
 _MEDIAN_DIFFERENCE = math.sqrt(2.0) * 0.6744897501960817
@@ -28,12 +29,12 @@ class Response(NamedTuple):
     words: str
     from_displacement: Callable[[Array], Array]
     to_displacement: Callable[[Any], Any]
-    coordinate: str
+    kind: str
     ends: tuple[float, float]
     wanted: str
 
     def displacement_of(self, size: float) -> float:
-        """The displacement `r` of a stated size, which must be one that an effect can have."""
+        """The displacement `r` of a stated size; an impossible size is an error."""
         low, high = self.ends
         return float(
             self.to_displacement(_require(self.name, size, low < size < high, self.wanted))
@@ -50,27 +51,27 @@ def _require(name: str, value: float, holds: bool, wanted: str) -> float:
     return value
 
 
-def _ratio(name: str, words: str, coordinate: str) -> Response:
+def _ratio(name: str, words: str, kind: str) -> Response:
     return Response(
         name,
         words,
         lambda r: jnp.exp(_MEDIAN_DIFFERENCE * r),
         lambda u: np.log(u) / _MEDIAN_DIFFERENCE,
-        coordinate,
+        kind,
         (1.0, math.inf),
         "above 1",
     )
 
 
 RESPONSES = {
-    "rate_ratio": _ratio("rate_ratio", "median ratio of the rates of two groups", "log_rate"),
-    "odds_ratio": _ratio("odds_ratio", "median odds ratio of two groups", "logits"),
+    "rate_ratio": _ratio("rate_ratio", "median ratio of the rates of two groups", LOG_MEAN),
+    "odds_ratio": _ratio("odds_ratio", "median odds ratio of two groups", LOG_ODDS),
     "noise_ratio": Response(
         "noise_ratio",
         "standard deviation of the effect in units of the noise",
         lambda r: r,
         lambda u: u,
-        "loc",
+        LOCATION,
         (0.0, math.inf),
         "positive",
     ),
@@ -79,7 +80,7 @@ RESPONSES = {
         "share of the variance explained",
         lambda r: r**2 / (1.0 + r**2),
         lambda u: np.sqrt(u / (1.0 - u)),
-        "loc",
+        LOCATION,
         (0.0, 1.0),
         "between 0 and 1",
     ),
@@ -94,46 +95,43 @@ def log_odds_change(start: float, end: float) -> float:
 
 
 def kinds_of(complexity: ProgramComplexity) -> set[str]:
-    """Names of the coordinates that the predictions have."""
-    shapes = jax.eval_shape(complexity.coordinates_by_draw, jnp.zeros(()))
-    return {name for member in shapes for name in member}
+    """Kinds of predictors that the predictions have."""
+    shapes = jax.eval_shape(complexity.predictors_by_draw, jnp.zeros(()))
+    return {kind for site in shapes for kind in site} - {LOG_NOISE}
 
 
 def displacement(
-    complexity: ProgramComplexity, log_tau: Float[Array, ""], coordinate: str
+    complexity: ProgramComplexity, log_tau: Float[Array, ""], kind: str
 ) -> Float[Array, ""]:
-    """Root mean square displacement of one coordinate from the reference's."""
-    moved = complexity.coordinates_by_draw(log_tau)
-    start = complexity.reference_by_draw()
+    """Root mean square displacement of one kind of predictors from the reference's."""
+    moved = complexity.predictors_by_draw(log_tau)
+    start = complexity.predictors_by_draw(None)
     total, count = jnp.zeros(()), 0
     for here, origin in zip(moved, start):
-        if coordinate not in here:
+        if kind not in here:
             continue
-        change = here[coordinate] - origin[coordinate]
-        if coordinate == "loc" and "log_scale" in origin:
-            change = change * jnp.exp(-origin["log_scale"])
+        change = here[kind] - origin[kind]
+        if kind == LOCATION:
+            change = change * jnp.exp(-origin[LOG_NOISE])
         total, count = total + jnp.sum(change**2), count + change.size
-    if not count:
-        known = sorted(kinds_of(complexity))
-        raise ValueError(f"the predictions have no coordinate {coordinate!r}; they have {known}")
     return jnp.sqrt(total / count)
 
 
 def log_scale_at(
-    complexity: ProgramComplexity, size: float, coordinate: str, steps: int = 60
+    complexity: ProgramComplexity, size: float, kind: str, steps: int = 60
 ) -> Float[Array, ""]:
-    """The `log tau` at which the displacement has this size, by bisection."""
+    """The `log tau` at which the displacement has this size, by bisection; `inf` if it never has."""
     reach = 0.4 * math.log(float(jnp.finfo(complexity._dtype).max))
 
     def halve(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
         middle = 0.5 * (low + high)
-        above = displacement(complexity, middle, coordinate) > size
+        above = displacement(complexity, middle, kind) > size
         return jnp.where(above, low, middle), jnp.where(above, middle, high)
 
     start = jnp.asarray(-reach, complexity._dtype), jnp.asarray(reach, complexity._dtype)
     low, high = jax.lax.fori_loop(0, steps, halve, start)
-    return 0.5 * (low + high)
+    return jnp.where(high < start[1], 0.5 * (low + high), jnp.inf)
 
 
 def response_sizes(complexity: ProgramComplexity, log_tau: Float[Array, ""]) -> PyTree:
@@ -141,7 +139,7 @@ def response_sizes(complexity: ProgramComplexity, log_tau: Float[Array, ""]) -> 
     found = kinds_of(complexity)
     sizes: dict[str, Array] = {}
     for name, response in RESPONSES.items():
-        if response.coordinate in found:
-            r = displacement(complexity, log_tau, response.coordinate)
+        if response.kind in found:
+            r = displacement(complexity, log_tau, response.kind)
             sizes[name] = response.from_displacement(r)
     return sizes

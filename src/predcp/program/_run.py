@@ -1,4 +1,4 @@
-"""Run a NumPyro program apart from whatever handlers are active, with chosen values at its sites."""
+"""Run a NumPyro program outside of all active handlers, with given values at its sites."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -11,6 +11,9 @@ from jax.core import Tracer
 from jaxtyping import Array
 from numpyro import handlers
 from numpyro.primitives import Messenger
+
+from predcp.program._limits import Limits, limit_of
+from predcp.program._noise import feasible, is_improper
 
 Trace = Mapping[str, dict[str, Any]]
 
@@ -31,7 +34,7 @@ class Arguments(NamedTuple):
 
 
 class Structure:
-    """What is left of arguments without their traced arrays; compares by value."""
+    """Arguments without their traced arrays; compares by value."""
 
     def __init__(self, tree: Any, fixed: tuple[Any, ...]):
         self.tree, self.fixed = tree, fixed
@@ -51,7 +54,7 @@ class Structure:
 
 
 class _Traced:
-    """Stands where an array was taken out."""
+    """Placeholder for an array that was taken out."""
 
 
 _TRACED = _Traced()
@@ -107,8 +110,11 @@ def is_float_array(leaf: Any) -> bool:
     return is_traced(leaf) or (is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
-# From the name of a site, its distribution and, inside a scan, the step, to a value or None.
+# From the name of a site, its distribution and (inside a scan) the step to a value or None.
 Draw = Callable[[str, Any, Any], Any]
+
+
+_VALUED = ("sample", "plate", "param")
 
 
 class Values(Messenger):
@@ -125,7 +131,7 @@ class Values(Messenger):
             if self.draw is not None:
                 stack.append(("substitute", self._draw_step))
             return
-        if msg["type"] not in ("sample", "plate") or msg.get("_control_flow_done", False):
+        if msg["type"] not in _VALUED or msg.get("_control_flow_done", False):
             return
         name = msg["name"]
         if name in self.values:
@@ -147,13 +153,24 @@ def run(
     values: Mapping[str, Any],
     draw: Draw | None = None,
     key: Array | None = None,
+    limits: Limits = (),
 ) -> Trace:
-    """The trace of the program with these values; no handler outside of it sees the run.
+    """The trace of the program with these values; outer handlers do not see the run.
 
-    **Arguments**: `draw`, for latent sites without a value; `key`, for those that `draw` leaves.
+    **Arguments**: `draw`, for latent sites without a value; `key`, for those that `draw` leaves; `limits`,
+    for sites whose scale is 0. A site with an improper prior, of which there are no draws, gets some
+    value.
     """
     key = jax.random.key(0) if key is None else key
+    known_limits = dict(limits)
+
+    def value(name: str, fn: Any, step: Any) -> Any:
+        if name in known_limits:
+            return limit_of(name, known_limits[name], fn, trace)
+        found = None if draw is None else draw(name, fn, step)
+        return feasible(fn) if found is None and is_improper(fn) else found
+
     # A distribution of zero spread is the reference here, not a mistake.
     with numpyro.validation_enabled(False), handlers.block(), handlers.trace() as trace:
-        Values(handlers.seed(model, key), values, draw)(*args, **kwargs)
+        Values(handlers.seed(model, key), values, value)(*args, **kwargs)
     return trace

@@ -1,4 +1,4 @@
-"""Prior statements in the user's own units, and the pi that makes them true."""
+"""Prior statements in the user's own units, and the pi that satisfies them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,11 @@ from scipy.optimize import brentq
 from predcp._divergence_priors import DivergencePrior, Gamma, as_divergence_prior
 from predcp._support.check import require_positive, require_probability
 from predcp.program._complexity import ProgramComplexity
+from predcp.program._predictors import LOG_ODDS
 from predcp.program._responses import RESPONSES, kinds_of, log_odds_change, log_scale_at
+
+# Log divergences beyond this have no search around them: their neighbours are too far apart.
+_LARGEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Tail:
         elif self.quantity == "scale":
             what = f"the scale exceeds {self.upper:g}"
         elif self.quantity == "divergence":
-            what = f"a prediction moves by more than {self.upper:g} nats on average"
+            unit = "nat" if self.upper == 1.0 else "nats"
+            what = f"a prediction moves by more than {self.upper:g} {unit} on average"
         else:
             what = f"the {RESPONSES[self.quantity].words} exceeds {self.upper:g}"
         return f"{what} with probability {self.probability:g}"
@@ -53,22 +58,25 @@ def tail(
     divergence: float | None = None,
     **options: Any,
 ) -> Tail:
-    """A prior stated by one number that is rarely exceeded, in units of your choice.
+    """A prior stated by one value that is rarely exceeded, in units of your choice.
 
-    Name exactly one quantity. The statement holds for the prior as used: after truncation, and on
+    Give exactly one quantity. The statement holds for the prior as used: after truncation, and on
     average over the rest of the program.
 
     **Arguments**
     - `probability`: of exceeding it.
     - `family`: of pi; `options` as its `from_tail` takes them. The default, a gamma of shape 1/2, gives
-        the scale of a Gaussian effect a half-normal prior. A `LogCauchy` believes the reference more
-        and has a heavier tail.
+        the scale of a Gaussian effect a half-normal prior. A `LogCauchy` puts more mass near
+        the reference and has a heavier tail.
     - `scale`: the scale itself.
-    - `rate_ratio`, `odds_ratio`: median ratio between two groups drawn at random, above 1.
+    - `rate_ratio`, `odds_ratio`: median ratio between two groups drawn at random, above 1: of the
+        means of counts or positive outcomes (of the medians of log-normal ones); of the odds of a success,
+        of a mean share, or of a class above another in an ordinal response.
     - `noise_ratio`: standard deviation of the effect in units of the noise.
     - `r_squared`: share of the variance that the effect explains.
-    - `probability_change`: (from, to): what one standard deviation of the effect does to a probability.
-    - `divergence`: nats.
+    - `probability_change`: (from, to): one standard deviation of the effect takes a probability from
+        one value to the other.
+    - `divergence`: in nats.
     """
     given = {
         "scale": scale,
@@ -107,7 +115,7 @@ def tail(
 def pi_of(
     statement: Any, build: Callable[[dict[str, Array]], ProgramComplexity], rest: dict[str, Array]
 ) -> DivergencePrior:
-    """The pi that a statement asks for; a distribution stands for itself.
+    """The pi that satisfies a statement; a distribution is returned as it is.
 
     **Arguments**: `build`, from one draw of the rest to the map; `rest`, draws of it with a leading axis
     (empty if the map depends on none).
@@ -127,22 +135,29 @@ def pi_of(
 def solve_tail(statement: Tail, log_kappa: np.ndarray, log_supremum: np.ndarray) -> DivergencePrior:
     """The member of the family whose mean tail probability over the draws is the stated one.
 
-    **Arguments**: log divergence of the stated quantity and log supremum, one a draw of the rest.
+    **Arguments**: log divergence of the stated quantity and log supremum, one per draw of the rest.
     """
     reachable = log_kappa < log_supremum
     if not np.any(reachable):
         bound = float(np.exp(np.max(log_supremum)))
-        raise ValueError(
-            f"{statement.quantity} = {statement.upper} is never reached: predictions move by "
-            f"{bound:.4g} nats at most"
+        why = (
+            f"predictions move by {bound:.4g} nats at most"
+            if np.isfinite(bound)
+            else "the scale does not move them so; say it by scale or divergence"
         )
+        raise ValueError(f"{statement.quantity} = {statement.upper} is never reached: {why}")
     start = _start(statement)
 
     def exceeded(log_factor: float) -> float:
         return float(_mean_tail(start, log_factor, log_kappa, log_supremum))
 
-    # The tail grows with the factor: widen a bracket around the typical divergence, then search in it.
+    # The tail grows with the factor: widen a bracket around the typical divergence, then search inside.
     centre = float(np.median(log_kappa[reachable]))
+    if abs(centre) > _LARGEST:
+        raise ValueError(
+            f"{statement.quantity} = {statement.upper} moves predictions by more than can be computed "
+            f"(log divergence {centre:.1e}); say less"
+        )
     width = 1.0
     while exceeded(centre + width) < statement.probability:
         width *= 2.0
@@ -163,14 +178,14 @@ def _start(statement: Tail) -> DivergencePrior:
     options = tuple(sorted(statement.options.items()))
     try:
         hash(options)
-    except TypeError:  # Arrays among them: nothing to look up a compiled program by.
+    except TypeError:  # Options with arrays cannot be the key of a compiled program.
         return _from_tail.__wrapped__(statement.family, options)(statement.probability)
     return _from_tail(statement.family, options)(statement.probability)
 
 
 @lru_cache(maxsize=64)
 def _from_tail(family: Any, options: tuple[tuple[str, Any], ...]) -> Callable[[float], Any]:
-    """`from_tail` as a compiled function of the probability, kept because a page calls it often."""
+    """`from_tail` as a compiled function of the probability, cached because the explorer calls it often."""
     return jax.jit(lambda p: family.from_tail(upper=1.0, probability=p, **dict(options)))
 
 
@@ -179,13 +194,8 @@ def _mean_tail(
     start: DivergencePrior, log_factor: Any, log_kappa: Array, log_supremum: Array
 ) -> Array:
     """Mean over the draws of P(kappa > exp(log_kappa)), for `start` stretched and then truncated."""
-    pi = start.stretched(log_factor)
-    below = pi.log_cdf_log(log_kappa) - pi.log_cdf_log(log_supremum)
-    bounded = jnp.isfinite(log_supremum)
-    tail = jnp.where(
-        bounded, -jnp.expm1(jnp.minimum(below, 0.0)), jnp.exp(pi.log_survival_log(log_kappa))
-    )
-    return jnp.mean(jnp.where(log_kappa < log_supremum, tail, 0.0))
+    tails = start.stretched(log_factor).log_tail_below(log_kappa, log_supremum)
+    return jnp.mean(jnp.exp(tails))
 
 
 def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple[Array, Array]:
@@ -196,29 +206,31 @@ def _log_kappa_at(single: ProgramComplexity, quantity: str, upper: Any) -> tuple
     if quantity == "scale":
         log_tau = jnp.log(jnp.asarray(upper, single._dtype))
     elif quantity == "probability_change":
-        log_tau = log_scale_at(single, log_odds_change(*upper), "logits")
+        log_tau = log_scale_at(single, log_odds_change(*upper), LOG_ODDS)
     else:
         response = RESPONSES[quantity]
-        log_tau = log_scale_at(single, response.displacement_of(upper), response.coordinate)
-    return single.log_value_and_elasticity(log_tau)[0], supremum
+        log_tau = log_scale_at(single, response.displacement_of(upper), response.kind)
+    found = jnp.isfinite(log_tau)
+    log_kappa, _ = single.log_value_and_elasticity(jnp.where(found, log_tau, 0.0))
+    return jnp.where(found, log_kappa, supremum), supremum
 
 
 def _require_response(single: ProgramComplexity, quantity: str) -> None:
-    wanted = "logits" if quantity == "probability_change" else None
+    wanted = LOG_ODDS if quantity == "probability_change" else None
     if quantity in RESPONSES:
-        wanted = RESPONSES[quantity].coordinate
+        wanted = RESPONSES[quantity].kind
     if wanted is None:
         return
     found = kinds_of(single)
     if wanted not in found:
         raise ValueError(
-            f"{quantity} does not fit these predictions, whose parameters are {sorted(found)}; "
+            f"{quantity} does not fit these predictions, which have no {wanted.replace('_', ' ')}; "
             f"say it by {', '.join(fitting(found))}"
         )
 
 
-def fitting(coordinates: set[str]) -> list[str]:
-    """The quantities in which predictions with these coordinates can be spoken of."""
-    found = [name for name, response in RESPONSES.items() if response.coordinate in coordinates]
-    change = ["probability_change"] if "logits" in coordinates else []
+def fitting(kinds: set[str]) -> list[str]:
+    """The quantities that fit predictions with these kinds of predictors."""
+    found = [name for name, response in RESPONSES.items() if response.kind in kinds]
+    change = ["probability_change"] if LOG_ODDS in kinds else []
     return [*found, *change, "scale", "divergence"]

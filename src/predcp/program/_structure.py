@@ -1,16 +1,24 @@
-"""What a scale of a program does: which sites it moves, which it leaves, what is predicted."""
+"""Structure of a program around a scale: sites that it moves, other sites, predicted sites."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+from jaxtyping import Array
 from numpyro.distributions import constraints
 
 from predcp._numerics.dependence import dependencies
-from predcp.program._noise import can_be_drawn, is_masked, noise_shape, unwrapped
+from predcp.program._noise import (
+    can_be_drawn,
+    is_improper,
+    is_masked,
+    mask_of,
+    noise_shape,
+    unwrapped,
+)
 from predcp.program._run import Arguments, is_array, is_float_array, is_traced, run, split_arguments
 
 _CANNOT_TRACE = (
@@ -35,6 +43,7 @@ class Site(NamedTuple):
     discrete: bool
     factor: bool
     masked: bool
+    improper: bool
     noise: tuple[int, ...] | None  # shape of its noise; None if it needs a random key
     drawable: bool
 
@@ -47,6 +56,7 @@ class ScaleStructure(NamedTuple):
     - `rest`: latent sites that do not depend on the scale.
     - `predicted`: observed sites that depend on the scale.
     - `idle`: latent sites that depend on the scale and that no prediction uses.
+    - `still`: those of the rest on which no prediction depends at scale 0.
     """
 
     scale: str
@@ -54,6 +64,12 @@ class ScaleStructure(NamedTuple):
     rest: tuple[str, ...]
     predicted: tuple[str, ...]
     idle: tuple[str, ...] = ()
+    still: tuple[str, ...] = ()
+
+
+def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of sites; one string is one name."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class ProgramStructure:
@@ -62,7 +78,7 @@ class ProgramStructure:
     def __init__(self, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]):
         self.model = model
         self.arguments = _traceable(model, args, kwargs)
-        self.sites = _sites(model, self.arguments)
+        self.sites, self.params, self.computed = _sites(model, self.arguments)
         self._direct = self._dependencies(())
 
     @property
@@ -80,8 +96,14 @@ class ProgramStructure:
         return not self._direct[name]
 
     def require_latent(self, name: str) -> Site:
-        """The latent site of that name; an error that lists those there are."""
+        """The latent site of that name; an error lists the known names."""
         site = self.sites.get(name)
+        if name in self.computed:
+            raise ValueError(
+                f"scale must name a latent site of the program, and {name!r} is computed from others: "
+                f'write {name} = numpyro.sample("{name}", ...) with a prior of its own, such as '
+                f"LogNormal, and without a reparameterisation; its latent sites are {self.latent}"
+            )
         if site is None or site.observed:
             raise ValueError(
                 f"scale must name a latent site of the program, got {name!r}; "
@@ -89,13 +111,32 @@ class ProgramStructure:
             )
         return site
 
+    def require_among(self, argument: str, names: Iterable[str], known: Iterable[str]) -> None:
+        """Refuse names that the program does not have."""
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"{argument} must name sites of the program, got {name!r}; "
+                    f"its sites are {list(known)}"
+                )
+
+    def require_proper(self, names: Sequence[str]) -> None:
+        """Refuse to draw sites from a prior that is improper."""
+        for name in names:
+            if self.sites[name].improper:
+                raise ValueError(
+                    f"site {name!r} has an improper prior, so it cannot be drawn: give it a proper prior "
+                    f"(a wide one), or its value with rest={{{name!r}: ...}}; with_complexity needs "
+                    "neither for a prior on the divergence, such as predcp.Exponential(mean=0.2)"
+                )
+
     def _dependencies(self, zero: Sequence[str]) -> dict[str, frozenset[str]]:
         """For each site the latent sites its distribution depends on directly."""
-        # Draws inside the program must not stand in for the values given here.
+        # The program must use the values given here, not its own draws.
         inputs = {
             name: jax.ShapeDtypeStruct(self.sites[name].shape, self.sites[name].dtype)
             for name in self.latent
-        }
+        } | self.params
 
         def distributions(**values: Any) -> dict[str, Any]:
             args, kwargs = self.arguments.restore()
@@ -117,17 +158,13 @@ class ProgramStructure:
         scales that are switched off.
         """
         self.require_latent(scale)
-        for name in observed:
-            if name not in self.sites:
-                raise ValueError(
-                    f"observed must name sites of the program, got {name!r}; "
-                    f"its sites are {list(self.sites)}"
-                )
+        self.require_among("observed", observed, self.sites)
+        self.require_among("off", off, self.latent)
         predicted = [s.name for s in self.sites.values() if s.observed and not s.factor]
         predicted = [*dict.fromkeys([*predicted, *observed])]
         latent = [name for name in self.latent if name not in observed]
         at_zero = self._dependencies((scale, *off))
-        # What is switched off moves nothing: dependence is asked with the other scales at zero.
+        # A scale that is switched off moves nothing: find dependence with these scales at zero.
         direct = self._dependencies(off) if off else self._direct
         moved = self._downstream({scale}, latent, direct)
         noise = [
@@ -142,11 +179,15 @@ class ProgramStructure:
         affected = {scale, *moved}
         reached = [name for name in predicted if direct[name] & affected]
         factors = [s.name for s in self.sites.values() if s.factor]
-        used = self._upstream(reached, moved, direct)
-        self._refuse(scale, used, reached, [f for f in factors if direct[f] & affected])
+        carriers = self._upstream(reached, moved, direct)
+        self._refuse(scale, carriers, reached, [f for f in factors if direct[f] & affected])
         rest = tuple(name for name in latent if name != scale and name not in moved)
-        idle = tuple(name for name in moved if name not in used)
-        return ScaleStructure(scale, tuple(used), rest, tuple(reached), idle)
+        idle = tuple(name for name in moved if name not in carriers)
+        # Where one entry of several is 0, the reference has the others.
+        several = bool(self.sites[scale].shape)
+        used = {*self._upstream(reached, self.latent, at_zero)}
+        still = () if several else tuple(name for name in rest if name not in used)
+        return ScaleStructure(scale, tuple(carriers), rest, tuple(reached), idle, still)
 
     def downstream(self, names: Sequence[str], observed: Sequence[str] = ()) -> set[str]:
         """Latent sites that depend on any of these, through any chain."""
@@ -157,7 +198,7 @@ class ProgramStructure:
         self, start: set[str], latent: list[str], direct: dict[str, frozenset[str]]
     ) -> set[str]:
         reached = set(start)
-        # Sites stand in the order of the program, so one pass sees every chain.
+        # Sites are in the order of the program, so one pass finds every chain.
         for name in latent:
             if direct[name] & reached:
                 reached.add(name)
@@ -223,24 +264,49 @@ class ProgramStructure:
                     "reparameterised sampler; write it as a function of sites that have one"
                 )
 
-    def scales(self, observed: Sequence[str] = ()) -> list[str]:
-        """Positive latent sites that move some prediction through another site."""
-        found = []
-        for name in self.latent:
-            site = self.sites[name]
-            if not site.positive or site.discrete:
-                continue
+    def row_mask(self, sites: ScaleStructure) -> Array | None:
+        """Weights of the rows, 0 for masked ones, which are no predictions; None without a mask."""
+        masked = [name for name in sites.predicted if self.sites[name].masked]
+        if not masked:
+            return None
+        if len(sites.predicted) > 1:
+            raise ValueError(
+                f"observed site {masked[0]!r} has a mask, and there are other observed sites "
+                f"{[name for name in sites.predicted if name != masked[0]]}: leave the masked rows out of "
+                "the data instead"
+            )
+        args, kwargs = self.arguments.restore()
+        # A mask depends on data alone, so any values of the latent sites can be used.
+        values = {
+            name: jnp.ones(self.sites[name].shape, self.sites[name].dtype) for name in self.latent
+        }
+        fn = run(self.model, args, kwargs, values)[masked[0]]["fn"]
+        return jnp.broadcast_to(mask_of(fn), fn.batch_shape).astype(float)
+
+    def scales(self, observed: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+        """Positive latent sites that move some prediction through another site.
+
+        **Returns** their names; by name, why other positive latent sites are refused.
+        """
+        self.require_among("observed", observed, self.sites)
+        found, refused = [], {}
+        for name in self._positive():
             try:
                 structure = self.around(name, observed)
-            except ValueError:
+            except ValueError as error:
+                refused[name] = str(error)
                 continue
             if structure.moved:
                 found.append(name)
-        return found
+        return found, refused
+
+    def _positive(self) -> list[str]:
+        sites = (self.sites[name] for name in self.latent)
+        return [site.name for site in sites if site.positive and not site.discrete]
 
 
 def _parameters(message: dict[str, Any]) -> list[Any]:
-    """Arrays that a site's distribution is made of."""
+    """Arrays in a site's distribution."""
     leaves = jax.tree.leaves(message["fn"])
     return [leaf for leaf in leaves if hasattr(leaf, "dtype")]
 
@@ -250,8 +316,8 @@ def _traceable(
 ) -> Arguments:
     """The arguments with as many arrays traced as the program allows.
 
-    A program may ask an array for a number, as in `numpyro.plate("groups", group.max() + 1)`. Integer
-    arrays are then known to it, or all arrays.
+    A program may need the value of an array, as in `numpyro.plate("groups", group.max() + 1)`. Then integer
+    arrays, or all arrays, are passed as known values.
     """
     failure: Exception | None = None
     for traced in (is_array, is_float_array, is_traced):
@@ -269,20 +335,28 @@ def _traceable(
     ) from failure
 
 
-def _sites(model: Callable[..., Any], arguments: Arguments) -> dict[str, Site]:
-    """Shapes and kinds of all sample sites, found without computing anything."""
-    found: dict[str, Site] = {}
+def _sites(
+    model: Callable[..., Any], arguments: Arguments
+) -> tuple[dict[str, Site], dict[str, Any], set[str]]:
+    """Shapes and kinds of all sites, found without computing anything.
 
-    def record(arrays: tuple[Any, ...]) -> None:
+    **Returns** sample sites by name; shapes of parameters by name; names of deterministic sites.
+    """
+    found: dict[str, Site] = {}
+    computed: set[str] = set()
+
+    def record(arrays: tuple[Any, ...]) -> dict[str, Any]:
         args, kwargs = arguments.structure.restore(arrays)
         trace = run(model, args, kwargs, {})
         found.clear()
         for name, message in trace.items():
             if message["type"] == "sample" and not isinstance(unwrapped(message["fn"]), dist.Delta):
                 found[name] = _site(name, message)
+        computed.update(n for n, message in trace.items() if message["type"] == "deterministic")
+        return {n: each["value"] for n, each in trace.items() if each["type"] == "param"}
 
-    jax.eval_shape(record, arguments.arrays)
-    return found
+    params = jax.eval_shape(record, arguments.arrays)
+    return found, params, computed
 
 
 def _site(name: str, message: dict[str, Any]) -> Site:
@@ -306,6 +380,7 @@ def _site(name: str, message: dict[str, Any]) -> Site:
         discrete=bool(getattr(base, "is_discrete", False)),
         factor=factor,
         masked=is_masked(fn),
+        improper=is_improper(fn),
         noise=None if factor else noise_shape(fn),
         drawable=not factor and can_be_drawn(fn),
     )
@@ -316,5 +391,5 @@ def _is_positive(constraint: Any) -> bool:
     lower = getattr(constraint, "lower_bound", None)
     if lower is None or is_traced(lower):
         return False
-    # NumPy: an operation of JAX would be traced here.
+    # NumPy, because an operation of JAX would be traced here.
     return bool(np.all(np.asarray(lower) >= 0.0)) and not constraint.is_discrete

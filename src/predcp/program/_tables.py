@@ -17,19 +17,21 @@ from jaxtyping import Array, Float
 
 from predcp._divergence_priors import DivergencePrior
 from predcp._divergences import kl
-from predcp.program._complexity import ProgramComplexity, program_map, require_increasing
+from predcp.program._complexity import ProgramComplexity, program_map
+from predcp.program._increasing import require_increasing
 from predcp.program._options import refuse_ambiguous_options
+from predcp.program._predictors import LOG_ODDS
 from predcp.program._responses import RESPONSES, displacement, kinds_of, log_odds_change
 from predcp.program._statements import Tail, fitting, solve_tail
-from predcp.program._structure import ProgramStructure
+from predcp.program._structure import ProgramStructure, as_names
 from predcp.program._swap import rest_draws
 
 _NODES = 91
-# In units of log tau: where the table is looked for, and how far it reaches around its centre.
+# In units of log tau: the range of the search for the centre, the half-width around it.
 _SEARCH = (-45.0, 45.0)
 _BELOW, _ABOVE = 8.0, 10.0
 _BATCH = 4
-# Logarithms beyond this are as good as infinite.
+# Logarithms beyond this are treated as infinite.
 _FAR = 1e4
 
 
@@ -41,7 +43,7 @@ class ScaleTable:
     - `log_tau`: nodes.
     - `log_kappa`, `elasticity`: log divergence and its derivative at the nodes, by draw.
     - `log_supremum`: log of the largest divergence, by draw.
-    - `log_displacement`: by coordinate of the predictions, log displacement at the nodes, by draw.
+    - `log_displacement`: by kind of predictor, log displacement at the nodes, by draw.
     """
 
     scale: str
@@ -59,7 +61,7 @@ class ScaleTable:
         return fitting(set(self.log_displacement))
 
     def solve(self, statement: Tail) -> DivergencePrior:
-        """The pi that a statement asks for; `with_complexity` finds the same."""
+        """The pi that satisfies a statement, as `with_complexity` finds it."""
         at = self.log_kappa_at(statement.quantity, [statement.upper])[:, 0]
         return solve_tail(statement, at, self.log_supremum)
 
@@ -74,13 +76,13 @@ class ScaleTable:
         draws = self.log_kappa.shape[0]
         if quantity == "probability_change":
             size = np.array([log_odds_change(*pair) for pair in values])
-            return self._forward(self._backward("logits", size))
+            return self._forward(self._backward(LOG_ODDS, size))
         sizes = np.asarray(values, np.float64)
         if quantity in RESPONSES:
             response = RESPONSES[quantity]
             with np.errstate(divide="ignore"):
                 sizes = np.asarray(response.to_displacement(sizes))
-            return self._forward(self._backward(response.coordinate, sizes))
+            return self._forward(self._backward(response.kind, sizes))
         log_sizes = np.tile(_log(sizes), (draws, 1))
         return log_sizes if quantity == "divergence" else self._forward(log_sizes)
 
@@ -92,7 +94,7 @@ class ScaleTable:
         return np.asarray(found, np.float64)
 
     def _forward(self, log_tau: Float[np.ndarray, "draws n"]) -> Float[np.ndarray, "draws n"]:
-        """`log D`: cubics between the nodes, a power law beyond them."""
+        """`log D`: cubic between the nodes, a power law beyond them."""
         first, width = self.log_tau[0], self.log_tau[1] - self.log_tau[0]
         inside = np.clip(log_tau, first, self.log_tau[-1])
         position = (inside - first) / width
@@ -110,13 +112,11 @@ class ScaleTable:
         found = low + t * rise + t * (1.0 - t) * bend + beyond
         return np.minimum(found, self.log_supremum[:, None])
 
-    def _backward(
-        self, coordinate: str, sizes: Float[np.ndarray, " n"]
-    ) -> Float[np.ndarray, "draws n"]:
-        """The `log tau` at which a displacement has these sizes: lines between nodes, and beyond."""
+    def _backward(self, kind: str, sizes: Float[np.ndarray, " n"]) -> Float[np.ndarray, "draws n"]:
+        """The `log tau` at which a displacement has these sizes: linear between nodes and beyond."""
         wanted = _log(sizes)
         rows = []
-        for known in self.log_displacement[coordinate]:
+        for known in self.log_displacement[kind]:
             known = np.maximum.accumulate(known)
             width = self.log_tau[1] - self.log_tau[0]
             ends = (known[1] - known[0]) / width, (known[-1] - known[-2]) / width
@@ -136,7 +136,7 @@ def scale_tables(
     /,
     *args: Any,
     observed: Sequence[str] = (),
-    draws: int = 16,
+    noise_draws: int = 16,
     **kwargs: Any,
 ) -> tuple[ScaleTable, ...]:
     """Tabulate the map of a scale of a program: one table for each entry of the site.
@@ -145,16 +145,17 @@ def scale_tables(
     drawn from the prior, and the other entries of a site with several scales are 0.
 
     **Arguments**: `model`, `args`, `kwargs`, a program and its arguments; `site`, name of a positive
-    latent site; `observed`, sites to predict without data; `draws`, number of noise draws in each map.
+    latent site; `observed`, sites to predict without data; `noise_draws`, how many each map has.
     """
     structure = ProgramStructure(model, args, kwargs)
+    observed = as_names(observed)
     sites = structure.around(site, observed)
     key = jax.random.key(0)
     rest = rest_draws(structure, sites.rest, (), key)
     tables = []
     for index in np.ndindex(structure.sites[site].shape):
         build = partial(
-            program_map, structure, sites, index=index or None, draws=draws, key=key,
+            program_map, structure, sites, index=index or None, noise_draws=noise_draws, key=key,
             method="sobol", divergence=kl,
         )  # fmt: skip
         first = build(jax.tree.map(lambda leaf: leaf[0], rest))
@@ -167,17 +168,15 @@ def scale_tables(
 def _tabulate(
     build: Callable[[dict[str, Array]], ProgramComplexity],
     rest: dict[str, Array],
-    coordinates: set[str],
+    kinds: set[str],
 ) -> tuple[Any, ...]:
     """Nodes and the values there, around the scale at which predictions begin to move."""
-    used = sorted({each.coordinate for each in RESPONSES.values()} & coordinates)
+    used = sorted({each.kind for each in RESPONSES.values()} & kinds)
 
     def one(values: dict[str, Array], grid: Array) -> Any:
         single = build(values)
         log_kappa, log_elasticity = single.log_value_and_elasticity(grid)
-        moved = {
-            name: jax.lax.map(partial(displacement, single, coordinate=name), grid) for name in used
-        }
+        moved = {name: jax.lax.map(partial(displacement, single, kind=name), grid) for name in used}
         return log_kappa, jnp.exp(log_elasticity), single.log_supremum(grid[0]), moved
 
     @jax.jit
@@ -198,7 +197,7 @@ def _tabulate(
     log_kappa, elasticity, log_supremum, moved = evaluate(nodes)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = {name: np.log(values) for name, values in moved.items()}
-    # Where a draw leaves floating point, the table ends, and power laws go on from there.
+    # The table ends where a draw leaves floating point; power laws continue it.
     usable = np.all([np.isfinite(v).all(0) for v in (log_kappa, elasticity, *moved.values())], 0)
     middle = int(np.argmin(np.abs(nodes - centre)))
     gaps = np.flatnonzero(~usable)
@@ -219,8 +218,7 @@ def _tabulate(
 @jax.jit
 def _mean_cdf(pi: DivergencePrior, log_kappa: Array, log_supremum: Array) -> Array:
     """Mean over the draws of the cdf of pi, truncated at the supremum of each draw."""
-    log_mass = jnp.where(jnp.isfinite(log_supremum), pi.log_cdf_log(log_supremum), 0.0)
-    log_cdf = pi.log_cdf_log(log_kappa) - log_mass[:, None]
+    log_cdf = pi.log_cdf_log(log_kappa) - pi.log_cdf_log(log_supremum)[:, None]
     return jnp.mean(jnp.exp(jnp.minimum(log_cdf, 0.0)), axis=0)
 
 
