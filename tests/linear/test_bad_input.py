@@ -49,6 +49,13 @@ def test_one_class_and_numbers_for_classes_are_refused():
         LogisticRegression(inference=QUICK).fit(X, X[:, 0])
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gibbs_refuses_three_classes_by_name(intercept):
+    model = LogisticRegression(inference="gibbs", fit_intercept=intercept)
+    with pytest.raises(ValueError, match="two classes, got more classes; use inference='nuts'"):
+        model.fit(X, np.arange(12) % 3)
+
+
 def test_one_class_among_the_rows_that_count_is_refused():
     with pytest.raises(ValueError, match="one class only"):
         LogisticRegression(inference=QUICK).fit(X, Y, sample_weight=Y)

@@ -1,5 +1,6 @@
 """Gibbs sampling against draws of the prior, NUTS, closed forms, and itself."""
 
+import time
 from typing import NamedTuple
 
 import jax
@@ -178,9 +179,13 @@ class Mean(NamedTuple):
         return np.abs(self.value - other.value) / np.sqrt(self.error + other.error)
 
 
-def compared(target, means, lattice):
+def gibbs(lattice):
+    return Gibbs(warmup=200, draws=3000, seed=1, chunk=400, lattice=lattice)
+
+
+def compared(target, means, sampler):
     """Gibbs sampling finds these means."""
-    ours = Gibbs(warmup=200, draws=3000, seed=1, chunk=400, lattice=lattice).sample(target)[0]
+    ours = sampler.sample(target)[0]
     assert np.all(np.isfinite(ours.statistics["lp"]))
     for name, mine in ours.values.items():
         assert np.max(rank_normalised_rhat(mine)) < 1.02, name
@@ -232,7 +237,7 @@ CLASSES = jnp.asarray(RANDOM.integers(0, 2, size=12))
 def test_logistic_posteriors_are_exact(prior, design, intercept, lattice):
     data, options = (design, CLASSES[: len(design)]), {"prior": prior, "intercept": intercept}
     target = Target(logistic_regression, data, options, keep=kept)
-    compared(target, weighted_prior(target, 200_000), lattice)
+    compared(target, weighted_prior(target, 200_000), gibbs(lattice))
 
 
 RESPONSES = jnp.asarray(RANDOM.normal(size=12))
@@ -247,7 +252,7 @@ def test_linear_posteriors_are_those_of_nuts(prior, lattice):
     target = Target(linear_regression, (MANY_ROWS, RESPONSES), options, keep=kept)
     theirs = Nuts(warmup=500, draws=2000, target_acceptance=0.95, chunk=500).sample(target)[0]
     means = {name: Mean.of_chains(values) for name, values in theirs.values.items()}
-    compared(target, means, lattice)
+    compared(target, means, gibbs(lattice))
 
 
 @pytest.mark.parametrize("columns", [1, pytest.param(3, marks=pytest.mark.long)])
@@ -258,8 +263,19 @@ def test_estimators_take_it_by_name_or_as_an_object(columns):
     y = 2.0 * x[:, 0] + 0.1 * RANDOM.normal(size=30)
     weights = np.where(np.arange(30) < 25, 1.0, 0.5)
     quick = Gibbs(chains=2, warmup=100, draws=200, chunk=100, lattice=16)
-    model = LinearRegression(prior="ecp", inference=quick).fit(x, y, sample_weight=weights)
+    seen = []
+
+    def report(done, total, words=None):
+        seen.append((time.monotonic(), done, total, words))
+
+    model = LinearRegression(prior="ecp", inference=quick, progress=report)
+    model.fit(x, y, sample_weight=weights)
     assert abs(model.coef_[0] - 2.0) < 0.1
+    # Compilation is named, and then progress moves at least every two seconds.
+    assert seen[0][1:] == (0, seen[-1][1], "compiling")
+    times, done, _, words = zip(*seen[1:])
+    assert set(words) == {"sampling"} and list(done) == sorted(set(done)) and len(done) > 3
+    assert np.max(np.diff(times)) < 2.0
     assert "divergent" not in str(model.summary())
 
 

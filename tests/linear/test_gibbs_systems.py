@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from predcp.linear._gibbs_systems import ColumnSystem, Design, LargestColumns, RowSystem
+from predcp.linear._parts import gram
 
 ROWS, COLUMNS = 9, 3
 RANDOM = np.random.default_rng(2)
@@ -17,6 +18,11 @@ SCALES = jnp.asarray([3.0, 0.2, 1.1])
 LOG_TAU, PRECISION, FACTOR = jnp.asarray(0.4), 1.7, jnp.asarray(0.6)
 
 
+def others(columns):
+    """The product over the columns that are no candidates of the group."""
+    return gram(X, SCALES.at[columns.places].set(0.0))
+
+
 def systems(shared, fixed):
     """Both forms, `fixed` weights known beforehand or those of one sweep."""
     columns = LargestColumns.among(jax.random.key(1), SCALES)
@@ -24,7 +30,7 @@ def systems(shared, fixed):
     by_columns = Design.of(X, shared, WEIGHTS if fixed else None)
     by_rows = by_columns._replace(wide=None)
     found = [
-        design.system(columns).observing(RESPONSE, design.root if fixed else root)
+        design.system(columns, others(columns)).observing(RESPONSE, design.root if fixed else root)
         for design in (by_columns, by_rows)
     ]
     assert [type(system) for system in found] == [ColumnSystem, RowSystem]
@@ -42,7 +48,9 @@ def systems(shared, fixed):
 )
 def test_the_smaller_matrix_is_chosen(rows, columns, shared, form):
     largest = LargestColumns.among(jax.random.key(0), jnp.ones(columns))
-    assert isinstance(Design.of(jnp.ones((rows, columns)), shared).system(largest), form)
+    none = jnp.zeros((rows, rows))
+    system = Design.of(jnp.ones((rows, columns)), shared).system(largest, none)
+    assert isinstance(system, form)
 
 
 @pytest.mark.parametrize("shared", [0.0, 6.25])
@@ -90,7 +98,8 @@ def test_a_nearly_exact_fit_keeps_its_digits_in_single_precision():
     for kind in (jnp.float32, jnp.float64):
         design = Design.of(jnp.asarray(x, kind), 0.0, jnp.ones(200, kind))
         columns = LargestColumns.among(jax.random.key(1), SCALES.astype(kind))
-        system = design.system(columns).observing(jnp.asarray(y, kind), design.root)
+        none = jnp.zeros((200, 200), kind)
+        system = design.system(columns, none).observing(jnp.asarray(y, kind), design.root)
         system = system._replace(precision=jnp.asarray(1e6, kind))
         found.append(float(system.log_marginal(jnp.asarray(0.0, kind))))
     assert abs(found[0] - found[1]) < 0.05

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from predcp.linear import _handover
 from predcp.linear._column_moves import Columns
-from predcp.linear._handover import propose_swaps
+from predcp.linear._handover import PriorOfScales, propose_swaps
 
 RANDOM = np.random.default_rng(3)
 ROWS, COLUMNS = 5, 4
@@ -24,8 +25,25 @@ def log_likelihoods(fits):
     return jnp.sum(jax.nn.log_sigmoid(SIGNS * fits), axis=-1)
 
 
+def sums_at(places, scales):
+    return jnp.sum(scales * jnp.arange(COLUMNS)[places])
+
+
+def prior_of(scales):
+    """A prior that depends on a sum over columns."""
+
+    def others(places):
+        return sums_at(jnp.arange(COLUMNS), scales.at[places].set(0.0))
+
+    return PriorOfScales(lambda _, sums: -0.1 * sums, sums_at, others)
+
+
 def log_prior(local_scales):
     return -0.1 * jnp.sum(local_scales * jnp.arange(COLUMNS))
+
+
+# A prior that is the same for all scales.
+FLAT = PriorOfScales(lambda *_: jnp.zeros(()), lambda *_: jnp.zeros(()), lambda *_: jnp.zeros(()))
 
 
 def arrangements():
@@ -45,9 +63,16 @@ def arrangements():
     return sorted(reached)
 
 
-@pytest.mark.parametrize("proposals", [1, 4])
-def test_arrangements_stay_as_probable_as_their_density_says(proposals):
+@pytest.mark.parametrize(
+    ("proposals", "sampled"), [(1, False), (2, True), (4, False)], ids=["1", "2-sampled", "4"]
+)
+def test_arrangements_stay_as_probable_as_their_density_says(proposals, sampled, monkeypatch):
     """Independent starts from the exact distribution, then moves, then the same distribution."""
+    if sampled:
+        # Three draws among the four columns, and two columns that may be the first.
+        monkeypatch.setattr(_handover, "_SAMPLED_ENTRIES", 3 * ROWS)
+        monkeypatch.setattr(_handover, "_LARGEST", 2)
+    across = None if sampled else ACROSS
     scales, directions = (jnp.asarray(part) for part in zip(*arrangements()))
     assert len(scales) > 100
     log_density = log_likelihoods(directions @ ACROSS) + jax.vmap(log_prior)(scales)
@@ -58,11 +83,13 @@ def test_arrangements_stay_as_probable_as_their_density_says(proposals):
         key_start, key_moves = jax.random.split(key)
         start = jax.random.categorical(key_start, log_density)
         columns = Columns(directions[start], scales[start], directions[start] @ ACROSS)
-        columns, accepted = propose_swaps(
-            key_moves, columns, ACROSS, log_likelihoods, log_prior, proposals
+        prior = prior_of(columns.local_scales)
+        columns, sums, _, accepted = propose_swaps(
+            key_moves, columns, ACROSS.T, across, log_likelihoods, prior, proposals
         )
         far = jnp.abs(directions - columns.direction) + jnp.abs(scales - columns.local_scales)
         off = jnp.max(jnp.abs(columns.fit - columns.direction @ ACROSS))
+        off = off + jnp.abs(-0.1 * sums - log_prior(columns.local_scales))
         return jnp.argmin(jnp.sum(far, axis=1)), jnp.min(jnp.sum(far, axis=1)) + off, accepted
 
     draws = 25_000
@@ -89,7 +116,7 @@ def test_the_one_other_column_that_will_do_is_found_among_many():
         return jnp.sum(jax.nn.log_sigmoid(signs * fits), axis=-1)
 
     def step(columns, key):
-        columns, _ = propose_swaps(key, columns, across, fits_well, lambda _: 0.0, 20)
+        columns, *_ = propose_swaps(key, columns, across.T, across, fits_well, FLAT, 20)
         return columns, jnp.argmax(columns.local_scales)
 
     keys = jax.random.split(jax.random.key(1), 20)
@@ -100,12 +127,13 @@ def test_the_one_other_column_that_will_do_is_found_among_many():
 def test_nothing_to_trade_stays():
     """A fit that is not a number is refused, whatever is proposed."""
     begin = Columns(DIRECTION, SCALES, DIRECTION @ ACROSS)
-    after, accepted = propose_swaps(
+    after, *_, accepted = propose_swaps(
         jax.random.key(0),
         begin,
+        ACROSS.T,
         ACROSS,
         lambda fits: jnp.full(fits.shape[:-1], jnp.nan),
-        log_prior,
+        FLAT,
         5,
     )
     assert accepted == 0.0

@@ -16,6 +16,7 @@ from predcp.linear import (
     Laplace,
     Nuts,
     Target,
+    _conditional,
     linear_regression,
     logistic_regression,
 )
@@ -54,6 +55,20 @@ CASES = [
     for family, outputs in (("normal", 1), ("bernoulli", 1), ("categorical", 3))
     for rows, columns in ((12, 4), (5, 9))
 ]
+
+
+def test_a_column_of_ones_need_not_be_stored(monkeypatch):
+    """In blocks of columns, the last of which is shorter."""
+    monkeypatch.setattr(_conditional, "_AT_ONCE", 4)
+    whole = conditional("categorical", 5, 9, 3)
+    whole.design[:, -1] = 1.0
+    without = replace(whole, design=whole.design[:, :-1].copy())
+    assert without.minus_log_evidence() == pytest.approx(whole.minus_log_evidence(), rel=1e-12)
+    for mine, other in zip(without.slope(), whole.slope()):
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
+    draws = [model.draw(np.random.default_rng(1)) for model in (without, whole)]
+    for mine, other in zip(*draws):
+        np.testing.assert_allclose(mine, other, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("family", "rows", "columns", "outputs"), CASES)

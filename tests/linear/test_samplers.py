@@ -9,6 +9,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from tests.clock import slowness
 
 import predcp
 from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
@@ -93,14 +94,12 @@ def test_a_limit_on_time_is_kept_and_said(layout):
     hurried = replace(whole, draws=10**7, max_draws=10**8, max_seconds=0.5)
     began = time.monotonic()
     (draws,) = hurried.sample(Target(normal, (MEAN,)))
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 2.0 * slowness()
     kept = draws.values["theta"].shape[1]
     assert draws.missing == 10**7 - kept and kept > 200
     np.testing.assert_array_equal(draws.values["theta"][:, :200], all_draws.values["theta"])
-    # Not even the warm-up: a few steps nevertheless, half of them kept.
-    (nothing,) = replace(whole, max_seconds=1e-9).sample(Target(normal, (MEAN,)))
-    assert 4 <= nothing.values["theta"].shape[1] < 100
-    assert nothing.missing > 200
+    with pytest.raises(TimeoutError, match="steps of a chain, which say"):
+        replace(whole, max_seconds=1e-9).sample(Target(normal, (MEAN,)))
 
 
 def slow(mean):
@@ -188,8 +187,7 @@ def test_log_of_the_scale_keeps_a_half_cauchy_in_single_precision():
     np.testing.assert_allclose(prior.log_prob(value), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("log_tau", [-2e3, -300.0, 0.0, 300.0, 2e3])
-def test_a_complexity_prior_stays_in_floating_point(log_tau):
+def test_a_complexity_prior_stays_in_floating_point():
     """exp(log tau) is 0 or infinite at the ends; the density of log tau is not."""
     from predcp.linear._coefficient_prior import Setting
     from predcp.linear._priors import as_coefficient_prior
@@ -198,9 +196,10 @@ def test_a_complexity_prior_stays_in_floating_point(log_tau):
     setting = Setting(DESIGN, "bernoulli")
     for prior in (given, lambda x, local_scales: given):
         log_scale = as_coefficient_prior(prior).log_scale(setting, jnp.ones(2))
-        value, slope = jax.value_and_grad(log_scale.log_prob)(jnp.asarray(log_tau))
-        assert np.isfinite(value) and np.isfinite(slope)
-        assert value == given.log_scale().log_prob(log_tau)
+        log_tau = jnp.asarray([-2e3, -300.0, 0.0, 300.0, 2e3])
+        values, slopes = jax.jit(jax.vmap(jax.value_and_grad(log_scale.log_prob)))(log_tau)
+        assert np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))
+        np.testing.assert_allclose(values, given.log_scale().log_prob(log_tau), rtol=1e-14)
 
 
 def test_a_prior_of_a_variance_is_one_of_the_standard_deviation():
@@ -242,7 +241,7 @@ def test_chains_of_their_own_refuse_several_problems(layout):
 
 
 def test_processes_give_what_one_process_gives():
-    """Chains one a core: the same draws, progress, and workers that serve a second fit."""
+    """One chain per core: the same draws, progress, and workers that serve a second fit."""
     target = Target(normal, (MEAN,))
     seen = []
     sampler = Nuts(chains=3, warmup=1, draws=39, chunk=10, layout="processes")

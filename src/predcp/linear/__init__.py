@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.extras import needs
 from predcp.linear._auto import Auto
 from predcp.linear._chain_sampler import ChainSampler
 from predcp.linear._coefficient_prior import (
@@ -65,12 +66,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The estimators need scikit-learn, the models and priors do not.
-    if name == "LinearRegression":
-        from predcp.linear._linear import LinearRegression
+    if name in ("LinearRegression", "LogisticRegression"):
+        with needs("experiments"):
+            from predcp.linear import _linear, _logistic
 
-        return LinearRegression
-    if name == "LogisticRegression":
-        from predcp.linear._logistic import LogisticRegression
-
-        return LogisticRegression
+        return getattr(_linear if name == "LinearRegression" else _logistic, name)
     raise AttributeError(f"module 'predcp.linear' has no attribute {name!r}")

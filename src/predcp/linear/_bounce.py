@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# A quarter of a period carries a free normal to independence.
+# After a quarter of a period a free normal is an independent draw.
 _TIME = 0.5 * math.pi
 
 
@@ -27,7 +27,8 @@ def bounced_logits(
     """The logits after one path, and whether the path ended; `eta` itself if it did not.
 
     **Arguments**: `velocity`, a draw of the prior; `covariance` of the prior, of any rank; `signs`
-    of the outcomes, 1 or -1; `most`, reflections before a path is given up (so would its reverse).
+    of the outcomes, 1 or -1; `most`, the number of reflections after which a path is abandoned (as
+    its reverse would be).
     """
     kind = eta.dtype
     height = _height(key, signs * eta)
@@ -42,7 +43,7 @@ def bounced_logits(
         place, speed = signs * eta, signs * velocity
         size, phase = jnp.hypot(place, speed), jnp.arctan2(speed, place)
         ratio = height / size
-        # When the path crosses the wall downwards; never, if the wall is out of reach.
+        # Time at which the path crosses the wall downwards; never if it cannot reach the wall.
         when = jnp.mod(phase + jnp.arccos(jnp.clip(ratio, -1.0, 1.0)), 2.0 * math.pi)
         when = jnp.where((place <= height) & (speed < 0.0), 0.0, when)
         when = jnp.where(jnp.abs(ratio) < 1.0, when, jnp.inf)

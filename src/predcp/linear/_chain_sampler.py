@@ -1,4 +1,4 @@
-"""What all samplers of chains share: how many chains, how long, and when they have mixed."""
+"""Base class of samplers of chains: number of chains, their length, and the test for mixing."""
 
 import time
 from collections.abc import Hashable
@@ -7,7 +7,7 @@ from typing import Any
 
 from predcp._numerics.chains import worst_rhat
 from predcp.linear._draws import Draws, unpack
-from predcp.linear._layout import Layout, Program, Progress, run
+from predcp.linear._layout import Layout, Program, Progress, Tune, run
 from predcp.linear._target import Target
 
 
@@ -21,11 +21,12 @@ class ChainSampler:
     - `max_draws`: chains go on, doubling what they keep, until the R-hat of everything in
         `monitor` (names of kept values, those that exist; all if None) is at most `rhat`; None
         to stop at `draws`.
-    - `max_seconds`: stop after so many seconds, compilation included; None for no limit. Chains
-        then keep what they have, and the summary says so. Where it takes effect, the same seed
-        need not give the same number of draws.
+    - `max_seconds`: time limit in seconds, compilation included; None for no limit. Chains
+        then keep the draws they have, and the summary says so; where there are none to keep, a
+        TimeoutError does. A limit that is reached makes the number of draws depend on the speed of
+        the machine, even with the same seed.
     - `layout`: `auto`, `sequential`, `processes` or `vectorised`.
-    - `chunk`: the most steps between two reports of progress; long steps are reported one by one.
+    - `chunk`: largest number of steps between two reports of progress; long steps are reported singly.
     """
 
     chains: int = 4
@@ -52,6 +53,7 @@ class ChainSampler:
         """Draws of every problem of the target, in order."""
         began = time.monotonic()
         limit = float("inf") if self.max_seconds is None else self.max_seconds
+        figures: dict[str, float] = {}
         sampled = run(
             self,
             target,
@@ -62,18 +64,23 @@ class ChainSampler:
             progress,
             self._further_steps,
             began + limit,
+            self._tuning(target, figures),
         )
-        return unpack(sampled, self.warmup, self.draws, self._max_depth)
+        return unpack(sampled, self.warmup, self.draws, self._max_depth, figures)
+
+    def _tuning(self, target: Target, figures: dict[str, float]) -> Tune | None:
+        """Choose a setting during warm-up and write it into `figures`; None if there is no choice."""
+        return None
 
     def _further_steps(self, kept: Any) -> int:
-        """As many as were kept, if the chains have not mixed."""
+        """Number of further steps: as many as were kept, or 0 if the chains have mixed."""
         values, statistics = kept
         held = statistics["n_steps"].shape[2] - self.warmup
         if self.max_draws is None or held >= self.max_draws:
             return 0
         monitor = tuple(values) if self.monitor is None else self.monitor
         names = [name for name in monitor if name in values]
-        # Of several problems the worst decides: they advance together.
+        # The worst of several problems decides, because they advance together.
         rhats = [
             worst_rhat(problem[:, self.warmup :].reshape(len(problem), held, -1))
             for monitored in names
@@ -89,7 +96,7 @@ class ChainSampler:
 
     @property
     def program_name(self) -> Hashable:
-        """Neither the seed nor the layout nor when to stop changes the program of one chain."""
+        """Name of the compiled program; it does not depend on seed, layout and stopping rule."""
         return replace(
             self,
             seed=0,

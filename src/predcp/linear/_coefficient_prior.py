@@ -1,13 +1,12 @@
-"""The base of priors of linear coefficients, and those with local scales.
+"""Base classes of priors of linear coefficients, with and without local scales.
 
 A prior is a NumPyro program: `coefficients` samples `lambda`, `xi` and `log_tau` and returns
 `beta = tau * lambda * xi` (Section 6 of the paper, non-centred).
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import jax.numpy as jnp
 import numpyro
@@ -42,7 +41,7 @@ class Setting:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the coefficients: `(D,)`, or `(D, K)` for K logits."""
+        """Shape of the coefficients: `(D,)`, or `(D, K)` for K logits."""
         columns = self.x.shape[1]
         return (columns,) if self.outputs == 1 else (columns, self.outputs)
 
@@ -53,7 +52,13 @@ def typical_log_tau(columns: int) -> float:
 
 
 class CoefficientPrior:
-    """A NumPyro program for the coefficients of a linear predictor."""
+    """A NumPyro program for the coefficients of a linear predictor.
+
+    `averages_rows`: whether a sample of the rows gives nearly the same prior, because the prior depends
+    on the design through means over rows only (or not at all).
+    """
+
+    averages_rows = False
 
     def coefficients(self, setting: Setting) -> Float[Array, "columns ..."]:
         """Sample the coefficients, on standardised columns."""
@@ -67,12 +72,12 @@ class LocalScalePrior(CoefficientPrior):
     The two arguments choose the coordinates of the sampler; they do not change the prior.
 
     **Arguments**
-    - `coordinates`: of the scales. In `normal` ones local scales are nearly standard normal and
-        `log tau` has no heavy tail. `log` ones are Stan's; a mean-field fit depends on the choice.
-    - `centring`: the fraction of the Fisher information at the reference that the data are trusted
-        to carry about a coefficient. The sampler moves
+    - `coordinates`: of the scales. `normal`: local scales are nearly standard normal, and `log tau`
+        has no heavy tail. `log`: as in Stan. A mean-field fit depends on the choice.
+    - `centring`: the assumed information of the data on a coefficient, as a fraction of the Fisher
+        information at the reference. The sampler moves
         `eta = xi sqrt(1 + centring information scale^2)`: xi itself for a narrow scale, the
-        coefficient for a wide one, so that neither end is a funnel. 0 moves xi.
+        coefficient for a wide one, so that there is no funnel at either end. 0 moves xi.
     """
 
     coordinates: Literal["normal", "log"] = "normal"
@@ -104,21 +109,34 @@ class LocalScalePrior(CoefficientPrior):
 class GlobalLocalPrior(LocalScalePrior):
     """`beta_d = tau lambda_d xi_d` with one tau, whose prior a subclass states.
 
-    The scale is sampled as `log_tau`, which no heavy tail can push out of floating point.
+    The scale is sampled as `log_tau`, which cannot overflow, however heavy the tail.
     """
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
         """The prior of `log tau` given the local scales."""
         raise NotImplementedError
 
-    def log_scale_along(
-        self, setting: Setting, still: Array, moving: Array
-    ) -> Callable[[Array], dist.Distribution]:
-        """The prior of `log tau` given local scales `still + factor * moving`, by the factor.
+    # A multiple c of the local scales multiplies `sums` by c to this power.
+    sums_power: ClassVar[int] = 1
 
-        All columns of one part share the factor, so a divergence reads the design only once.
+    def reading_noise(self, columns: int) -> Float[Array, "noise columns"] | None:
+        """The fixed noise that `sums` needs, None if it needs none."""
+        return None
+
+    def sums(self, x: Array, local_scales: Array, noise: Array | None) -> Float[Array, "rows sums"]:
+        """What the prior of tau reads of the design: a sum over columns, so that parts of them add up.
+
+        A prior that reads nothing, or the design as a whole, has no sums: `(rows, 0)`.
+
+        **Arguments**: any part of the columns `(N, d)`, of their scales `(d,)`, of the noise `(S, d)`.
         """
-        return lambda factor: self.log_scale(setting, still + factor * moving)
+        return jnp.zeros((x.shape[0], 0), x.dtype)
+
+    def log_scale_of_sums(
+        self, setting: Setting, local_scales: Array, sums: Array
+    ) -> dist.Distribution:
+        """`log_scale`, for a model of one output, from the `sums` over all columns."""
+        return self.log_scale(setting, local_scales)
 
     def coefficients(self, setting: Setting) -> Array:
         local_scales = self.local_scales(setting.shape)
@@ -128,16 +146,16 @@ class GlobalLocalPrior(LocalScalePrior):
 
 
 def recorded(name: str, value: Array) -> Array:
-    """The value, recorded as a deterministic site."""
+    """Record a value as a deterministic site and return it."""
     numpyro.deterministic(name, value)
     return value
 
 
 def log_of(positive: dist.Distribution) -> dist.Distribution:
-    """The distribution of log tau, tau a standard deviation, from one of a positive scale.
+    """The distribution of log tau (tau a standard deviation) from that of a positive scale.
 
-    A `ComplexityPrior` has a form on the log scale that stays in floating point; one of a
-    variance is halved on that scale.
+    A `ComplexityPrior` has a form on the log scale, which is used; that of a variance is halved
+    there.
     """
     if not isinstance(positive, ComplexityPrior):
         return LogOf(positive)
@@ -159,7 +177,7 @@ class LogOf(dist.Distribution):
 
     def log_prob(self, value: Any, intermediates: Any = None) -> Array:
         if isinstance(self.positive, dist.HalfCauchy):
-            # exp(value)^2 overflows long before its logarithm does.
+            # exp(value)^2 overflows long before its log does.
             z = value - jnp.log(self.positive.scale)
             return math.log(2.0 / math.pi) + z - jnp.logaddexp(0.0, 2.0 * z)
         return self.positive.log_prob(jnp.exp(value)) + value

@@ -1,21 +1,18 @@
-"""New local scales for blocks of columns, by the likelihood itself, without Polya-gamma weights.
-
-`across` is the transposed design: reading a few columns of the design itself would make the
-compiler transpose it again and again.
-"""
+"""New local scales for blocks of columns, by the likelihood itself, without Polya-gamma weights."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 
 class Columns(NamedTuple):
-    """What a move of columns changes.
+    """State of the columns, as a move changes it.
 
-    **Arguments**: `direction`, coefficients in units of tau; `fit`, design times direction.
+    **Arguments**: `direction`, coefficients in units of tau; `fit`, design times direction (of all
+    columns, where these are a part).
     """
 
     direction: Float[Array, " columns"]
@@ -29,41 +26,66 @@ LogLikelihood = Callable[[Float[Array, "*many rows"]], Float[Array, "*many"]]
 
 def renewed_columns(
     key: Array,
+    order: Array,
     columns: Columns,
-    across: Float[Array, "columns rows"],
+    x: Float[Array, "rows columns"],
+    own: Bool[Array, " columns"],
     log_likelihood: LogLikelihood,
-    proposals: int,
+    blocks: int,
 ) -> tuple[Columns, Array]:
-    """The columns after so many proposals of new local scales for a block, and the fraction accepted.
+    """Columns after proposals of new local scales for one block after the other.
 
-    Given its coefficient, a column near 0 hardly ever gets a wide scale. Given xi, a wide scale is
-    proposed as often as the half-Cauchy prior has it, and the likelihood decides.
+    Also returns the fraction accepted. Given its coefficient, a column near 0 hardly ever gets a wide
+    scale. Given xi, a wide scale is proposed as often as the half-Cauchy prior has it, and the
+    likelihood decides. The blocks are visited from either end, at random: the whole is reversible.
+
+    **Arguments**: `order`, a key that decides where the blocks begin and which is the first, the same
+    for all chains; `own`, which columns may move.
     """
     kind, count = columns.direction.dtype, columns.direction.size
-    length = -(-count // max(proposals, 1))
+    length = -(-count // max(blocks, 1))
+    # The first block is cut off somewhere, so that blocks begin anywhere; then there is one more.
+    steps = -(-count // length) + (length > 1)
+    key_offset, key_turn = jax.random.split(order)
+    offset = jax.random.randint(key_offset, (), 0, length)
+    turned = jax.random.bernoulli(key_turn)
 
     def propose(carry, chance):
         columns, accepted = carry
-        place, after, log_uniform = chance
-        index = (place + jnp.arange(length)) % count
-        before, start = columns.local_scales[index], columns.direction[index]
-        moved = start * (after / before)
-        fit = columns.fit + (moved - start) @ across[index]
+        step, proposed, log_uniform = chance
+        begin = jnp.where(turned, steps - 1 - step, step) * length - offset
+        first = jnp.clip(begin, 0, count - length)
+        place = first + jnp.arange(length)
+
+        def block(values: Array) -> Array:
+            return jax.lax.dynamic_slice_in_dim(values, first, length, values.ndim - 1)
+
+        moving = (place >= begin) & (place < begin + length) & block(own)
+        before, start = block(columns.local_scales), block(columns.direction)
+        after = jnp.where(moving, proposed, before)
+        moved = jnp.where(moving, start * (after / before), start)
+        fit = columns.fit + block(x) @ (moved - start)
         log_ratio = log_likelihood(fit) - log_likelihood(columns.fit)
         accept = log_uniform < log_ratio
+
+        def put(values: Array, new: Array, old: Array) -> Array:
+            return jax.lax.dynamic_update_slice_in_dim(
+                values, jnp.where(accept, new, old), first, 0
+            )
+
         columns = Columns(
-            columns.direction.at[index].set(jnp.where(accept, moved, start)),
-            columns.local_scales.at[index].set(jnp.where(accept, after, before)),
+            put(columns.direction, moved, start),
+            put(columns.local_scales, after, before),
             jnp.where(accept, fit, columns.fit),
         )
         return (columns, accepted + accept), None
 
-    key_place, key_scales, key_accept = jax.random.split(key, 3)
+    key_scales, key_accept = jax.random.split(key)
     chances = (
-        jax.random.randint(key_place, (proposals,), 0, count),
-        jnp.abs(jax.random.cauchy(key_scales, (proposals, length), kind)),
-        jnp.log(jax.random.uniform(key_accept, (proposals,), kind)),
+        jnp.arange(steps),
+        jnp.abs(jax.random.cauchy(key_scales, (steps, length), kind)),
+        jnp.log(jax.random.uniform(key_accept, (steps,), kind)),
     )
     begin = (columns, jnp.zeros((), kind))
     (columns, accepted), _ = jax.lax.scan(propose, begin, chances)
-    return columns, accepted / proposals
+    return columns, accepted / steps

@@ -2,10 +2,11 @@
 
 Given the scales, the predictor is `eta = X (S u)` with `u ~ N(0, I)`. The posterior of u is normal
 for a normal outcome and log-concave for a logistic one. `ByRows` works with matrices of rows by
-rows, `ByColumns` with columns by columns; `conditional` takes the smaller. In NumPy: there is
-nothing to compile.
+rows, `ByColumns` with columns by columns; `conditional` takes the smaller. It is
+written in NumPy, so nothing is compiled.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from predcp.linear._likelihood import LOG_TWO_PI, Likelihood
 _NEWTON_STEPS = 100
 _HALVINGS = 30
 _LAST_STEP = 1e-8
+# Columns of a wide design that are scaled at once: a scaled copy of all would double the memory.
+_AT_ONCE = 4096
 
 
 class Slope(NamedTuple):
@@ -29,9 +32,9 @@ class Slope(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """u `(P, K)`, the log of the density it was drawn from, and minus the log density of the model.
+    """u `(P, K)`, the log density it was drawn from, and minus the log density of the model.
 
-    The latter is that of the outcomes and of u, but for the normalising constant of u.
+    The latter is the joint one of the outcomes and u, without the normalising constant of u.
     """
 
     u: np.ndarray
@@ -40,7 +43,7 @@ class Draw(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """Where Newton's method ended.
+    """Last point of Newton's method.
 
     **Arguments**: `position`, in the coordinates of the method; `eta`, the predictor there
     `(N, K)`; `value` of the objective; `square`, R `(N, K, K)`; `root`, a Cholesky factor.
@@ -54,7 +57,7 @@ class Mode(NamedTuple):
 
     @property
     def log_determinant(self) -> float:
-        """Of `I + F^T F`, the curvature of the objective in u, with `F = R^T X S`."""
+        """Log determinant of `I + F^T F`, the curvature of the objective in u, with `F = R^T X S`."""
         return 2.0 * float(np.log(np.diagonal(self.root)).sum())
 
 
@@ -63,26 +66,27 @@ class Conditional:
     """A linear model with known scales.
 
     **Arguments**
-    - `design`: `(N, P)`, a column of ones included where there is an intercept.
-    - `scales`: `(P, K)`, prior standard deviations of the coefficients.
+    - `design`: `(N, P)`, a column of ones included where there is an intercept. `ByRows` takes it without
+        that column, too, which spares a copy.
+    - `scales`: `(P, K)`, prior standard deviations of the coefficients, the intercept's last.
     - `start`: a predictor `(N, K)` near that of the mode, for Newton's method; 0 if None.
     """
 
     likelihood: Likelihood
     design: Float[np.ndarray, "rows columns"]
-    scales: Float[np.ndarray, "columns outputs"]
+    scales: Float[np.ndarray, "coefficients outputs"]
     start: np.ndarray | None = None
 
     def predictor(self, u: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
         """eta of u `(P, K)`."""
         return self.design @ (self.scales * u)
 
-    def score(self, eta: np.ndarray) -> Float[np.ndarray, "columns outputs"]:
+    def score(self, eta: np.ndarray) -> Float[np.ndarray, "coefficients outputs"]:
         """The transpose of `predictor`."""
         return self.scales * (self.design.T @ eta)
 
     @property
-    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+    def mode(self) -> Float[np.ndarray, "coefficients outputs"]:
         """The most probable u."""
         raise NotImplementedError
 
@@ -92,11 +96,11 @@ class Conditional:
         raise NotImplementedError
 
     def minus_log_evidence(self) -> float:
-        """Of the outcomes given the scales, by Laplace's method: exact for a normal outcome."""
+        """Minus the log evidence of the outcomes given the scales; exact for a normal outcome."""
         return self.solution.value + 0.5 * self.solution.log_determinant
 
     def slope(self) -> Slope:
-        """The derivatives of `minus_log_evidence`, the movement of the mode included."""
+        """The derivatives of `minus_log_evidence`; they include the movement of the mode."""
         raise NotImplementedError
 
     def draw(self, generator: np.random.Generator) -> Draw:
@@ -108,22 +112,57 @@ def conditional(
     likelihood: Likelihood, design: np.ndarray, scales: np.ndarray, start: np.ndarray | None = None
 ) -> Conditional:
     """The form with the smaller matrices."""
-    form = ByRows if design.shape[0] < design.shape[1] else ByColumns
+    form = ByRows if len(design) < len(scales) else ByColumns
     return form(likelihood, design, scales, start)
 
 
 class ByRows(Conditional):
     """Fewer rows than columns: `u = S X^T a` with positions a `(N, K)`.
 
-    Everything but the prior covariance of eta and one product with the design is as large as
-    the rows are many.
+    Apart from the prior covariance of eta and one product with the design, all arrays have the
+    size of the rows.
     """
+
+    @property
+    def _blocks(self) -> Iterator[slice]:
+        columns = self.design.shape[1]
+        return (slice(k, min(k + _AT_ONCE, columns)) for k in range(0, columns, _AT_ONCE))
+
+    @property
+    def _ones(self) -> bool:
+        """Whether a column of ones is missing in the design."""
+        return len(self.scales) > self.design.shape[1]
+
+    def predictor(self, u: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
+        wide = self.scales * u
+        eta = self.design @ wide[: self.design.shape[1]]
+        return eta + wide[-1] if self._ones else eta
+
+    def score(self, eta: np.ndarray) -> Float[np.ndarray, "coefficients outputs"]:
+        sums = self.design.T @ eta
+        if self._ones:
+            sums = np.concatenate([sums, eta.sum(axis=0, keepdims=True)])
+        return self.scales * sums
 
     @cached_property
     def kernels(self) -> Float[np.ndarray, "outputs rows rows"]:
         """Prior covariances of eta, `X S^2 X^T` of each output."""
-        wide = (self.design * column for column in self.scales.T)
-        return np.stack([half @ half.T for half in wide])
+        kernels = []
+        for column in self.scales.T:
+            kernel = np.zeros((len(self.design),) * 2)
+            for block in self._blocks:
+                half = self.design[:, block] * column[block]
+                kernel += half @ half.T
+            kernels.append(kernel + column[-1] ** 2 if self._ones else kernel)
+        return np.stack(kernels)
+
+    def _squares(self, matrix: np.ndarray) -> Float[np.ndarray, " columns"]:
+        """The diagonal of `X^T matrix X`."""
+        found = []
+        for block in self._blocks:
+            part = self.design[:, block]
+            found.append(np.einsum("np,np->p", matrix @ part, part))
+        return np.concatenate([*found, [matrix.sum()]] if self._ones else found)
 
     def _spread(self, a: np.ndarray) -> np.ndarray:
         """eta of a."""
@@ -154,7 +193,7 @@ class ByRows(Conditional):
         a = eta = np.zeros((len(self.design), self.scales.shape[1]))
         value = -likelihood.log_density(eta)
         if self.start is not None:
-            # One step from there, if it leads further than none from 0.
+            # One step from `start`, if that is better than starting from 0.
             square, root = self._factorised(self.start)
             working = likelihood.working_response(self.start, square)
             moved = working - self._inner(square, root, self._spread(working))
@@ -177,7 +216,7 @@ class ByRows(Conditional):
                     break
                 fraction *= 0.5
             else:
-                # Nothing is better: the mode to within rounding.
+                # No step improves: this is the mode to rounding.
                 break
             a, eta, value = moved, there, new
             if not likelihood.quadratic:
@@ -187,7 +226,7 @@ class ByRows(Conditional):
         return Mode(a, eta, value, square, root)
 
     @property
-    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+    def mode(self) -> Float[np.ndarray, "coefficients outputs"]:
         return self.score(self.solution.position)
 
     def slope(self) -> Slope:
@@ -199,8 +238,7 @@ class ByRows(Conditional):
         known = np.empty_like(self.scales)
         spread = np.zeros((rows, outputs, outputs))
         for k, kernel in enumerate(self.kernels):
-            seen = np.einsum("np,np->p", inner[k, :, k] @ self.design, self.design)
-            known[:, k] = self.scales[:, k] ** 2 * seen
+            known[:, k] = self.scales[:, k] ** 2 * self._squares(inner[k, :, k])
             spread[:, k, k] = np.diagonal(kernel)
             for l, other in enumerate(self.kernels):
                 spread[:, k, l] -= np.einsum("nm,mn->n", kernel @ inner[k, :, l], other)
@@ -285,7 +323,7 @@ class ByColumns(Conditional):
         return Mode(u, eta, value, square, root)
 
     @property
-    def mode(self) -> Float[np.ndarray, "columns outputs"]:
+    def mode(self) -> Float[np.ndarray, "coefficients outputs"]:
         return self.solution.position
 
     def slope(self) -> Slope:

@@ -1,8 +1,8 @@
-"""Coordinates in which a sampler meets no heavy tails, for local scales and for `log tau`.
+"""Coordinates without heavy tails for samplers of local scales and of `log tau`.
 
-A sampler that moves `log lambda` meets exponential tails, and every long step of one coordinate
-costs all the others. In `z` with `log lambda = z sqrt(pi / 2 + z^2 / 4)` the half-Cauchy is a
-standard normal to within a few per cent from centre to tail, in closed form both ways.
+`log lambda` has exponential tails, and a long step of one coordinate is expensive for all. In `z`
+with `log lambda = z sqrt(pi / 2 + z^2 / 4)` the half-Cauchy is a standard normal to within a few
+per cent from centre to tail, and both directions are in closed form.
 """
 
 import math
@@ -19,7 +19,7 @@ _HALF_PI = 0.5 * math.pi
 
 
 class _LocalScale(constraints._SingletonConstraint):
-    """Positive numbers; a type of its own so that samplers find the coordinates above."""
+    """Positive numbers; a separate type, so that samplers find the coordinates above."""
 
     event_dim = 0
 
@@ -60,13 +60,13 @@ def _transform(constraint: _LocalScale) -> LocalScaleTransform:
 
 
 class LocalScale(dist.HalfCauchy):
-    """`lambda ~ C+(0, scale)`, as NumPyro's own but for the coordinates a sampler uses."""
+    """`lambda ~ C+(0, scale)`, as NumPyro's HalfCauchy but with other coordinates for samplers."""
 
     support = local_scale  # type: ignore[assignment]
 
 
 class _CentredLine(constraints.Constraint):
-    """The line, with a place on it from which tails are long."""
+    """The real line, with a centre for the coordinates of samplers."""
 
     event_dim = 0
 
@@ -87,12 +87,12 @@ class _CentredLine(constraints.Constraint):
 
 
 class SinhTransform(Transform):
-    """`w -> centre + s sinh(w / s)`: a shift near 0, and tails as long as those of a Cauchy.
+    """`w -> centre + s sinh(w / s)`: linear near 0, with tails as heavy as a Cauchy's.
 
-    Where predictions have saturated only the prior holds `log tau` back, and a log-Cauchy does so
-    with a tail of 1 / x^2, in which chains get lost. In w the tail is exponential.
+    Where predictions are saturated only the prior limits `log tau`, and the tail of a log-Cauchy,
+    1 / x^2, is too heavy for chains to return from. In w the tail is exponential.
 
-    **Arguments**: `centre`, where the scale is to be expected.
+    **Arguments**: `centre`, the expected `log tau`.
     """
 
     domain = constraints.real  # type: ignore[assignment]
@@ -128,7 +128,7 @@ def _sinh(constraint: _CentredLine) -> SinhTransform:
 
 
 class LongTailed(dist.Distribution):
-    """A distribution of the line as it is, but for the coordinates a sampler uses.
+    """A distribution on the real line with other coordinates for samplers.
 
     **Arguments**: the distribution; `centre` of the coordinates.
     """

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from predcp.linear._layout import Run
 
-# Fewer have no R-hat.
+# R-hat needs at least this many draws.
 _FEWEST_DRAWS = 4
 
 
@@ -21,10 +21,10 @@ class Draws:
     - `values`: kept quantities, each `(chains, draws, ...)`.
     - `statistics`: of each step, by ArviZ's names (`diverging`, `n_steps`, `lp`, ...).
     - `max_depth`: of the trees, None for a sampler without trees.
-    - `seconds`: wall time without compilation, this posterior's share of it.
+    - `seconds`: this posterior's share of the wall time, without compilation.
     - `leapfrogs`: gradients of all chains, warm-up included.
     - `figures`: further numbers of the method (the ELBO, ...).
-    - `missing`: steps of each chain that a limit on time left out.
+    - `missing`: steps per chain that a time limit left out.
     - `sampler`: the class that `Auto` chose; empty otherwise.
     """
 
@@ -50,10 +50,16 @@ class Draws:
         return float(np.mean(self.statistics["n_steps"] >= 2**self.max_depth - 1))
 
 
-def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Draws]:
+def unpack(
+    run: Run,
+    warmup: int,
+    draws: int,
+    max_depth: int | None,
+    figures: Mapping[str, float] | None = None,
+) -> list[Draws]:
     """One `Draws` per problem, without the warm-up.
 
-    Chains that a limit on time ended within their warm-up keep the second half of their steps.
+    If a time limit ended chains during warm-up, the second half of their steps is kept.
     """
     values, statistics = run.kept
     count, _, steps = statistics["n_steps"].shape
@@ -70,7 +76,8 @@ def unpack(run: Run, warmup: int, draws: int, max_depth: int | None) -> list[Dra
             max_depth,
             run.seconds / count,
             int(statistics["n_steps"][problem].sum()),
-            missing=missing,
+            figures or {},
+            missing,
         )
 
     return [of(problem) for problem in range(count)]

@@ -1,8 +1,9 @@
 """A normal distribution at the mode of any smooth function, in few or many dimensions."""
 
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,16 @@ import numpy as np
 # Value and gradient of minus a log density.
 Potential = Callable[[np.ndarray], tuple[Any, Any]]
 
-# Up to so many coordinates every second derivative is found; beyond, the directions that matter.
+# Up to this number of coordinates the whole Hessian is computed; above it, the main directions.
 _DENSE = 256
 _DIRECTIONS = 100
-# Of the gradient's difference: well above rounding, and its error of the first order is still 1e-5.
+# Step of the gradient's finite difference: well above rounding, with an error of about 1e-5.
 _STEP = float(np.finfo(np.float64).eps) ** (1 / 3)
-# Coordinates are such that priors have a width of about 1: no direction is wider than 4.
+# In these coordinates priors have a width of about 1, so no direction is wider than 4.
 _SMALLEST_CURVATURE = 1.0 / 16.0
 _LONGEST_SEARCH = 2000
 _RESTARTS = 20
-# Of differences of gradients, relative.
+# Relative error of differences of gradients.
 _NOISE = 1e-7
 
 
@@ -54,20 +55,28 @@ class Gaussian:
         return draws, half_log_determinant + constant - 0.5 * (noise**2).sum(axis=1)
 
 
-def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
+class _OutOfTime(Exception):
+    """The deadline has passed."""
+
+
+def normal_at_mode(potential: Potential, start: np.ndarray, deadline: float = math.inf) -> Gaussian:
     """Climb to the mode from `start` `(dim,)` and look at the curvature there.
 
     Every eigenvalue of the curvature that is too small, or negative at a mode that is none, is
     raised, so that the answer is always a distribution.
-    """
-    from scipy.optimize import minimize
 
+    **Arguments**: `deadline`, on `time.monotonic()`; the answer is then a standard normal around the
+    best position found, whose `slope` says how far from the mode it is.
+    """
     if start.size == 0:
         return Gaussian(start, 1.0, np.zeros((0, 0)), np.zeros(0), 0, 0.0)
     count = 0
+    best: list[Any] = [math.inf, start, np.zeros_like(start)]
 
     def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal count
+        if count and time.monotonic() >= deadline:
+            raise _OutOfTime
         count += 1
         try:
             value, slope = potential(theta)
@@ -75,8 +84,10 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
             return math.inf, np.zeros_like(theta)
         value, slope = float(value), np.asarray(slope, np.float64)
         if not (math.isfinite(value) and np.isfinite(slope).all()):
-            # A line search steps back from here.
+            # The line search steps back from such a point.
             return math.inf, np.zeros_like(theta)
+        if value < best[0]:
+            best[:] = value, theta.copy(), slope
         return value, slope
 
     if not math.isfinite(evaluate(start)[0]):
@@ -84,12 +95,25 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
             "the posterior has no finite density where the search for its mode starts; check that "
             "the prior is proper and the data have no extreme values"
         )
+    try:
+        found = _searched(evaluate, start)
+    except _OutOfTime:
+        _, mode, slope = best
+        nowhere = np.zeros((start.size, 0))
+        return Gaussian(mode, 1.0, nowhere, np.zeros(0), count, float(np.linalg.norm(slope)))
+    return replace(found, evaluations=count)
+
+
+def _searched(evaluate: Potential, start: np.ndarray) -> Gaussian:
+    """The normal at the mode, without a count of evaluations."""
+    from scipy.optimize import minimize
+
     options = {"maxiter": _LONGEST_SEARCH, "maxfun": 2 * _LONGEST_SEARCH, "ftol": 0, "gtol": 1e-6}
     mode, before = start, math.inf
     for _ in range(_RESTARTS):
         found = minimize(evaluate, mode, jac=True, method="L-BFGS-B", options=options)
         mode = np.asarray(found.x)
-        # A step out of floating point ends a search early; the next one starts with short steps.
+        # An overflow ends a search early; the next one starts with short steps.
         if np.abs(found.jac).max() <= options["gtol"] or not found.fun < before:
             break
         before = float(found.fun)
@@ -113,7 +137,7 @@ def normal_at_mode(potential: Potential, start: np.ndarray) -> Gaussian:
     slope = at_mode / scale
     inside = directions.T @ slope
     newton = slope @ slope + (inside**2 * (1.0 / eigenvalues - 1.0)).sum()
-    return Gaussian(mode, scale, directions, eigenvalues, count, math.sqrt(max(float(newton), 0.0)))
+    return Gaussian(mode, scale, directions, eigenvalues, 0, math.sqrt(max(float(newton), 0.0)))
 
 
 def _lanczos(
@@ -121,14 +145,14 @@ def _lanczos(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Directions of unusual curvature, the curvatures there, and the usual one.
 
-    Most coordinates of a model with many are only seen by their prior, and curve as it does.
+    In a model with many coordinates most are determined by the prior alone and have its curvature.
     """
     basis = np.zeros((_DIRECTIONS, size))
     vector = np.random.default_rng(1).standard_normal(size)
     projected = np.zeros((_DIRECTIONS, _DIRECTIONS))
     for k in range(_DIRECTIONS):
         before = float(np.linalg.norm(vector))
-        # Twice, against rounding.
+        # Twice, because of rounding.
         for _ in range(2):
             vector = vector - basis[:k].T @ (basis[:k] @ vector)
         length = float(np.linalg.norm(vector))

@@ -20,6 +20,8 @@ class GibbsState(NamedTuple):
     """The state of a chain; `alpha` and `log_sigma` stay at 0 in a model without them.
 
     `direction` is `lambda xi` and `beta = tau direction`: no tau can push it out of floating point.
+    `kept` is what a sweep need not read again from the design; `setting`, see `Moves`, where it is
+    chosen during warm-up.
     """
 
     key: Array
@@ -28,6 +30,8 @@ class GibbsState(NamedTuple):
     local_scales: Float[Array, " columns"]
     log_tau: Float[Array, ""]
     log_sigma: Float[Array, ""]
+    kept: Any = None
+    setting: Any = None
 
 
 @dataclass(frozen=True)
@@ -58,21 +62,23 @@ class GibbsModel:
         trace: dict[str, Any] = {}
 
         def look(*data: Any) -> None:
-            # Only the kinds of sites matter; drawing tau would mean inverting its prior.
+            # Only the kinds of sites matter; to draw tau its prior would have to be inverted.
             seeded = numpyro.handlers.seed(target.model, jax.random.key(0))
             trace.update(numpyro.handlers.trace(seeded).get_trace(*data, **target.options))
+            observed = trace["y"]["fn"]
+            if not isinstance(observed, dist.BernoulliLogits | dist.Normal):
+                several = isinstance(observed, dist.CategoricalLogits)
+                given = "more classes" if several else f"outcomes {type(observed).__name__}"
+                raise ValueError(
+                    "inference='gibbs' needs a linear regression or two classes, got "
+                    f"{given}; use inference='nuts'"
+                )
             if "alpha" in trace:
                 with jax.ensure_compile_time_eval():
                     trace["variance"] = float(trace["alpha"]["fn"].scale) ** 2
 
         jax.eval_shape(look, *target.first_problem)
-        observed = trace["y"]["fn"]
-        logistic = isinstance(observed, dist.BernoulliLogits)
-        if not logistic and not isinstance(observed, dist.Normal):
-            raise ValueError(
-                "inference='gibbs' needs a linear regression or two classes, got outcomes "
-                f"{type(observed).__name__}; use inference='nuts'"
-            )
+        logistic = isinstance(trace["y"]["fn"], dist.BernoulliLogits)
         weighted = trace["y"]["scale"] is not None
         if logistic and weighted:
             raise ValueError(
@@ -97,55 +103,51 @@ class GibbsModel:
         )
 
     def log_prior(
-        self, x: Array, local_scales: Array, log_sigma: Array
+        self, x: Array, local_scales: Array, sums: Array, log_sigma: Array
     ) -> Callable[[Array], Array]:
-        """The log density of `log tau` given the local scales."""
-        return cast(Any, self.prior.log_scale(self._setting(x, log_sigma), local_scales)).log_prob
-
-    def log_prior_along(
-        self, x: Array, still: Array, moving: Array, log_sigma: Array
-    ) -> Callable[[Array, Array], Array]:
-        """The log density of `log tau` given local scales `still + factor * moving`."""
-        given = self.prior.log_scale_along(self._setting(x, log_sigma), still, moving)
-        return lambda factor, log_tau: cast(Any, given(factor)).log_prob(log_tau)
+        """The log density of `log tau` given the local scales and the prior's `sums` under them."""
+        setting = self._setting(x, log_sigma)
+        return cast(Any, self.prior.log_scale_of_sums(setting, local_scales, sums)).log_prob
 
     def _setting(self, x: Array, log_sigma: Array) -> Setting:
         noise = 1.0 if self.logistic else jnp.exp(log_sigma)
         return Setting(x, "bernoulli" if self.logistic else "normal", 1, noise)
 
-    def logits(self, state: GibbsState, x: Array) -> Float[Array, " rows"]:
-        """The linear predictor, `tau x . direction + alpha`."""
-        return jnp.exp(state.log_tau) * (x @ state.direction) + state.alpha
-
     def log_likelihood(self, eta: Array, log_sigma: Array, data: tuple[Any, ...]) -> Array:
-        """Of the outcomes given the linear predictor `(..., rows)`."""
+        """Log likelihood of the outcomes given the linear predictor `(..., rows)`."""
         y = data[1]
         if self.logistic:
             right = jnp.where(y == 1, eta, -eta)
-            # log_sigmoid, which looks for NaN besides, takes twice as long.
+            # log_sigmoid also checks for NaN and takes twice as long.
             return jnp.sum(jnp.minimum(right, 0.0) - jnp.log1p(jnp.exp(-jnp.abs(right))), axis=-1)
         precision = self.precision(log_sigma) * self.row_weights(data)
         white = _STANDARD.log_prob((y - eta) * jnp.sqrt(precision))
         return jnp.sum(white + 0.5 * jnp.log(precision), axis=-1)
 
     def precision(self, log_sigma: Array) -> Array:
-        """Of a normal response with weight 1."""
+        """Precision of a normal response with weight 1."""
         return jnp.hypot(jnp.exp(log_sigma), self.noise_floor) ** -2
 
     def row_weights(self, data: tuple[Any, ...]) -> Float[Array, " rows"]:
-        """How often each row of a normal response counts."""
+        """Weight of each row of a normal response."""
         x = data[0]
         return data[2].astype(x.dtype) if self.weighted else jnp.ones(x.shape[0], x.dtype)
 
-    def log_density(self, state: GibbsState, data: tuple[Any, ...]) -> Array:
-        """Of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`."""
-        x = data[0]
-        total = self.log_likelihood(self.logits(state, x), state.log_sigma, data)
+    def log_density(
+        self, state: GibbsState, fit: Array, sums: Array, data: tuple[Any, ...]
+    ) -> Array:
+        """Log density of the outcomes and of xi, `log lambda`, `log tau`, alpha and `log sigma`.
+
+        **Arguments**: `fit`, design times direction; `sums` of the prior.
+        """
+        eta = jnp.exp(state.log_tau) * fit + state.alpha
+        total = self.log_likelihood(eta, state.log_sigma, data)
         if not self.logistic:
             noise = dist.HalfNormal(1.0).log_prob(jnp.exp(state.log_sigma))
             total = total + noise + state.log_sigma
         log_scales = jnp.log(state.local_scales)
-        total = total + self.log_prior(x, state.local_scales, state.log_sigma)(state.log_tau)
+        log_prior = self.log_prior(data[0], state.local_scales, sums, state.log_sigma)
+        total = total + log_prior(state.log_tau)
         # The half-Cauchy of a scale, on its logarithm, up to a constant.
         total = total - jnp.sum(jnp.logaddexp(log_scales, -log_scales))
         total = total + jnp.sum(_STANDARD.log_prob(state.direction / state.local_scales))
@@ -154,7 +156,7 @@ class GibbsModel:
         return total
 
     def sites(self, state: GibbsState) -> dict[str, Array]:
-        """By the names of the NumPyro program."""
+        """Values of the sites, by their names in the NumPyro program."""
         sites = {
             "lambda": state.local_scales,
             "log_tau": state.log_tau,

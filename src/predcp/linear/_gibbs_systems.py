@@ -16,12 +16,14 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float
 
-# At most so many columns form the group with the largest local scales.
+from predcp.linear._parts import gram, predictor
+
+# Largest size of the group of columns with the largest local scales.
 _MOST_LARGEST = 64
 
 
 class LargestColumns(NamedTuple):
-    """The columns with the largest local scales, a random number of them, and all the others.
+    """A random number of the columns with the largest local scales, and all the others.
 
     **Arguments**
     - `places`, `scales`: of the candidates, largest first; `chosen` marks those in the group.
@@ -38,7 +40,7 @@ class LargestColumns(NamedTuple):
 
     @classmethod
     def among(cls, key: Array, local_scales: Float[Array, " columns"]) -> "LargestColumns":
-        """Draw the size of the group on a log scale: small groups are the more common ones."""
+        """Draw the size of the group on a log scale, so that small groups are more common."""
         most = min(_MOST_LARGEST, local_scales.size - 1)
         scales, places = jax.lax.top_k(local_scales, most + 1)
         log_count = jax.random.uniform(key, (), scales.dtype) * math.log(most + 1.0)
@@ -47,9 +49,19 @@ class LargestColumns(NamedTuple):
         logs = jnp.log(scales)
         room = jnp.where(count > 0, logs[count - 1], jnp.inf) - logs[count]
         largest = jnp.zeros_like(local_scales).at[places].set(jnp.where(chosen, scales, 0.0))
-        # Subtracting from the whole would lose the small scales to rounding.
+        # Subtracting from the sum would lose the small scales to rounding.
         rest = local_scales.at[places].set(jnp.where(chosen, 0.0, scales))
         return cls(places, scales, chosen, largest, rest, room)
+
+    @property
+    def chosen_scales(self) -> Float[Array, " candidates"]:
+        """Scales of the candidates in the group, 0 for the others."""
+        return jnp.where(self.chosen, self.scales, 0.0)
+
+    @property
+    def unchosen_scales(self) -> Float[Array, " candidates"]:
+        """Scales of the candidates outside of the group, 0 for the others."""
+        return jnp.where(self.chosen, 0.0, self.scales)
 
     def local_scales(self, factor: Array) -> Float[Array, " columns"]:
         """All local scales, those of the group multiplied by `factor`."""
@@ -57,7 +69,7 @@ class LargestColumns(NamedTuple):
 
 
 class RowSystem(NamedTuple):
-    """The regression by a matrix as large as the rows are many (Bhattacharya et al., 2016).
+    """The regression through an N x N matrix, for few rows (Bhattacharya et al., 2016).
 
     **Arguments**
     - `rest_gram`, `largest_gram`: `X Lambda^2 X^T` of the two groups of columns.
@@ -110,7 +122,7 @@ class RowSystem(NamedTuple):
         noise = jax.random.normal(key_beta, scales.shape, x.dtype)
         level = self.shared**0.5 * jax.random.normal(key_alpha, (), x.dtype)
         error = jax.random.normal(key_rows, root.shape, x.dtype)
-        guess = root * (tau * (x @ (scales * noise)) + level) + error
+        guess = root * (tau * predictor(x, scales * noise) + level) + error
         lower = self._factorised(log_tau)
         missing = root * cho_solve((lower, True), root * self.response - guess)
         direction = scales * (noise + tau * scales * (missing @ x))
@@ -118,7 +130,7 @@ class RowSystem(NamedTuple):
 
 
 class ColumnSystem(NamedTuple):
-    """The regression by a matrix as large as the columns are many.
+    """The regression through a D x D matrix, for few columns.
 
     The intercept is one more column, of ones, with prior variance `shared`.
 
@@ -164,7 +176,7 @@ class ColumnSystem(NamedTuple):
         """The log density of the response with the coefficients integrated out."""
         scales, lower, mean = self._solved(log_tau)
         root = jnp.sqrt(self.precision) * self.root
-        # The smallest penalised sum of squares. Written as a difference it would cancel.
+        # The smallest penalised sum of squares; as a difference it would cancel.
         residual = root * (self.response - self.design @ (scales * mean))
         log_scale = jnp.sum(jnp.log(root)) - jnp.sum(jnp.log(jnp.diagonal(lower)))
         return log_scale - 0.5 * (jnp.sum(residual**2) + jnp.sum(mean**2))
@@ -183,10 +195,10 @@ System = RowSystem | ColumnSystem
 
 
 class Design(NamedTuple):
-    """What does not change between sweeps.
+    """Quantities that do not change between sweeps.
 
     **Arguments**
-    - `x`, `across`: the design and its transpose; `shared`: the variance of alpha.
+    - `x`: the design; `shared`: the variance of alpha.
     - `wide`: the design with a column of ones where there is an intercept; None where the rows
       are fewer.
     - `root`, `information`: roots of the weights of the rows, and the information of the columns
@@ -194,7 +206,6 @@ class Design(NamedTuple):
     """
 
     x: Float[Array, "rows columns"]
-    across: Float[Array, "columns rows"]
     shared: float
     wide: Any = None
     root: Any = None
@@ -203,7 +214,7 @@ class Design(NamedTuple):
     @classmethod
     def of(cls, x: Array, shared: float, weights: Array | None = None) -> "Design":
         """The design, and the weights of its rows where they are known beforehand."""
-        design = cls(x, x.T, shared)
+        design = cls(x, shared)
         if weights is not None:
             design = design._replace(root=jnp.sqrt(weights))
         rows, columns = x.shape
@@ -214,21 +225,25 @@ class Design(NamedTuple):
             design = design._replace(information=information_of(wide, design.root))
         return design._replace(wide=wide)
 
-    def system(self, columns: LargestColumns) -> System:
-        """The regression given local scales, without a response as yet."""
-        if self.wide is not None:
+    @property
+    def by_rows(self) -> bool:
+        """Whether the smaller matrices are those of rows by rows."""
+        return self.wide is None
+
+    def system(self, columns: LargestColumns, others: Array) -> System:
+        """The regression given local scales, without a response as yet.
+
+        **Arguments**: `others`, `X Lambda^2 X^T` over all columns but the candidates of the group.
+        """
+        if not self.by_rows:
             return ColumnSystem(self.wide, self.shared, columns, self.information, root=self.root)
-        own = jnp.where(columns.chosen, columns.scales, 0.0)
-        grams = _gram(self.across, columns.rest), _gram(self.across[columns.places], own)
-        return RowSystem(self.x, self.shared, columns, *grams, root=self.root)
+        candidates = self.x[:, columns.places]
+        rest = others + gram(candidates, columns.unchosen_scales)
+        largest = gram(candidates, columns.chosen_scales)
+        return RowSystem(self.x, self.shared, columns, rest, largest, root=self.root)
 
 
 def information_of(wide: Array, root: Array) -> Float[Array, "wide wide"]:
     """`design^T W design`, `root` the roots of the weights."""
     scaled = wide * root[:, None]
-    return scaled.T @ scaled
-
-
-def _gram(across: Array, local_scales: Array) -> Float[Array, "rows rows"]:
-    scaled = across * local_scales[:, None]
     return scaled.T @ scaled

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,52 +12,75 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from predcp._support.cores import available_cores
+from predcp._support.background import done_by
+from predcp._support.cores import LARGE_SIDE, available_cores, one_thread_for_small_matrices
 from predcp._support.progress import Progress, as_report
+from predcp.linear._condensed import Observed
 from predcp.linear._conditional import Conditional, Draw, conditional
 from predcp.linear._draws import Draws
 from predcp.linear._gaussian import Gaussian, normal_at_mode
-from predcp.linear._likelihood import Likelihood
+from predcp.linear._layout import NOT_COMPILED
+from predcp.linear._long import MOST_ERROR, long_of
 from predcp.linear._scales import Rows, Scales, Split
 from predcp.linear._target import Target
 
 # Draws in one call of a program.
 _BATCH = 50
-# Of the progress that is reported, the search for the mode is the first half.
+# Draws between two looks at the clock, where there is a limit on time.
+_HURRIED_BATCH = 10
+# The search for the mode is the first half of the reported progress.
 _SEARCH_UNITS = 500
-# Evaluations after which half of the search is reported as done; their number is not known before.
+# Evaluations after which half of the search is reported as done; the total is not known.
 _HALF_SEARCH = 100
-# Condition of the matrices that are factorised: rounding leaves two digits.
+# Largest condition number of the factorised matrices: two digits remain.
 _LOG_CONDITION = np.log(1e14)
 # Largest logarithm of a scale: its square is still a number.
 _FAR = 350.0
 _TRIES = 100
-# Matrices larger than this repay the threads of a BLAS.
-_LARGE_SIDE = 500
+# Seconds that the search for the mode has, however little time is left, and its share of what is left.
+_SHORTEST_SEARCH, _SEARCH_SHARE = 0.5, 0.75
+# Draws at which the likelihood of a long table is compared with the quadratic that stands for it.
+_LOOKED_AT = 16
 
 
 @dataclass(frozen=True)
 class Laplace:
-    """Normal approximations at modes: seconds where sampling takes minutes, without a guarantee.
+    """Normal approximations at modes: seconds instead of minutes, without a guarantee.
 
-    The coefficients are integrated out given the scales (exactly for a normal outcome), so that many
-    columns do not inflate them. The scales get one normal at the mode of what remains, in the
-    coordinates in which samplers move them. Good for trying things out; where several modes
-    or long tails matter, report `Nuts`. Always in double precision.
+    The coefficients are integrated out given the scales (exactly for a normal outcome). The scales get
+    one normal at the mode of their marginal posterior, in the coordinates that samplers use. Use it to
+    explore; where several modes or long tails matter, report results of `Nuts`. Always in double
+    precision.
 
-    **Arguments**: `draws` from the approximation, `seed` of them.
+    A table of many rows is read in a few passes: its likelihood becomes a quadratic of the
+    coefficients (exact for a normal outcome), and a divergence, which is a mean over rows, is taken
+    over some of them. The summary gives the errors of both.
+
+    **Arguments**
+    - `draws` from the approximation, `seed` of them.
+    - `map_rows`: of a table of many rows, how many the prior's divergence is a mean over; None for all.
+    - `max_seconds`: time limit in seconds, None for no limit. The search for the mode then ends where
+        it is, with a warning if that is not the mode, and there are fewer draws; a TimeoutError if
+        compilation takes longer.
     """
 
     draws: int = 1000
     seed: int = 0
+    map_rows: int | None = 2048
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.draws < 4:
             raise ValueError(f"draws must be at least 4, got {self.draws}")
+        if self.map_rows is not None and self.map_rows < 2:
+            raise ValueError(f"map_rows must be at least 2 or None, got {self.map_rows}")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ValueError(f"max_seconds must be positive or None, got {self.max_seconds}")
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, as one chain each."""
-        count = target.problems or 1
+        count, began = target.problems or 1, time.monotonic()
+        each = np.inf if self.max_seconds is None else self.max_seconds / count
         side = min(np.shape(target.data[0])[-2:])
         total = _SEARCH_UNITS + self.draws
         report = as_report(progress)
@@ -65,14 +88,14 @@ class Laplace:
             results = []
             for number in range(count):
                 data = tuple(
-                    _double(part if target.problems is None else part[number])
-                    for part in target.data
+                    part if target.problems is None else part[number] for part in target.data
                 )
 
                 def report_one(done: int, words: str, number: int = number) -> None:
                     report(number * total + done, count * total, words)
 
-                results.append(self._one(target, data, number, report_one, workers))
+                deadline = began + (number + 1) * each
+                results.append(self._one(target, data, number, report_one, workers, deadline))
             return results
 
     def _one(
@@ -82,26 +105,64 @@ class Laplace:
         number: int,
         report: Callable[[int, str], None],
         workers: ThreadPoolExecutor,
+        deadline: float = np.inf,
+        quadratic: bool = True,
     ) -> Draws:
+        """Draws of one problem.
+
+        **Arguments:** `deadline`, on `time.monotonic()`; `quadratic`, whether a quadratic may stand
+        for the likelihood of many rows.
+        """
         report(0, "compiling")
-        program = _program(target, data)
+        preparing = time.perf_counter()
+        given = target, data
+        long = long_of(target, data, self.map_rows, self.seed) if quadratic else None
+        if long is not None:
+            target, data = long.target, long.target.data
+        data = tuple(map(_double, data))
+        program, fresh = _program(target, data)
+        if fresh and not np.isinf(deadline):
+            program.compile(data, deadline)
+            fresh = False
         began = time.perf_counter()
-        posterior = _Posterior(program, data)
+        preparing = began - preparing
+        if long is not None:
+            report(0, "reading the rows")
+            long.read(program.scales.intercept)
+        posterior = _Posterior(program, data, None if long is None else long.observed)
         evaluations = 0
+        ready: Future[None] | None = None
 
         def potential(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            nonlocal evaluations
+            nonlocal evaluations, ready
             found = posterior.potential(theta)
             evaluations += 1
+            # From here on the search traces no model: NumPyro can trace in one thread only.
+            if fresh and ready is None and np.isfinite(found[0]):
+                ready = workers.submit(posterior.compile_draws)
             done = int(_SEARCH_UNITS * evaluations / (evaluations + _HALF_SEARCH))
             report(done, "searching for the mode")
             return found
 
-        normal = normal_at_mode(potential, program.scales.start())
+        # Compilation may have used up the time; a search that has not begun is of no use.
+        left = max(_SEARCH_SHARE * (deadline - time.monotonic()), _SHORTEST_SEARCH)
+        search_until = time.monotonic() + left
+        normal = normal_at_mode(potential, program.scales.start(), search_until)
+        if ready is not None:
+            ready.result()
+        while (
+            long is not None
+            and time.monotonic() < deadline
+            and long.moved(posterior.coefficients(normal.mode))
+        ):
+            report(_SEARCH_UNITS // 2, "reading the rows again")
+            posterior = _Posterior(program, data, long.observed)
+            normal = normal_at_mode(potential, normal.mode, search_until)
         report(_SEARCH_UNITS, "drawing")
         pieces, done = [], 0
-        for first in range(0, self.draws, _BATCH):
-            size = min(_BATCH, self.draws - first)
+        batch = _BATCH if np.isinf(deadline) else _HURRIED_BATCH
+        for first in range(0, self.draws, batch):
+            size = min(batch, self.draws - first)
             generators = [
                 np.random.default_rng((self.seed, number, first + place)) for place in range(size)
             ]
@@ -111,10 +172,22 @@ class Laplace:
                 done += 1
                 report(_SEARCH_UNITS + done, "drawing")
             pieces.append(next(drawing))
+            if time.monotonic() >= deadline:
+                break
         kept, log_q, lp = zip(*pieces)
         values = jax.tree.map(lambda *parts: np.concatenate(parts)[None], *kept)
         seconds = time.perf_counter() - began
-        figures = {"steps": float(normal.evaluations), "slope": normal.slope}
+        figures = {
+            "steps": float(normal.evaluations),
+            "slope": normal.slope,
+            "preparing": preparing,
+        }
+        if long is not None:
+            report(_SEARCH_UNITS + self.draws, "looking at the errors")
+            figures |= long.errors(np.stack(posterior.sampled), values)
+            off = figures.get("expansion_error", 0.0)
+            if off > MOST_ERROR and long.affordable:
+                return self._one(*given, number, report, workers, deadline, quadratic=False)
         statistics = {"lp": np.concatenate(lp)[None], "log_q": np.concatenate(log_q)[None]}
         return Draws(values, statistics, None, seconds, normal.evaluations, figures)
 
@@ -123,28 +196,54 @@ class _Program(NamedTuple):
     """Compiled functions of the scales, see `_program`."""
 
     scales: Scales
-    split: Callable[..., tuple[Split, Rows]]
-    pull: Callable[..., Array]
-    splits: Callable[..., Split]
-    keep: Callable[..., Any]
+    split: Any
+    pull: Any
+    splits: Any
+    keep: Any
+
+    def compile(self, data: tuple[Any, ...], deadline: float) -> None:
+        """Compile all of them; a TimeoutError at the deadline."""
+        theta = self.scales.start()
+        split, _ = jax.eval_shape(self.split, theta, *data)
+        u = np.zeros((_BATCH, *split.log_scales.shape))
+        slopes = np.zeros(split.log_scales.shape), 0.0
+        thetas = _whole_batch(theta[None])
+        # Models are traced here: NumPyro can trace in one thread only.
+        lowered = (
+            self.split.lower(theta, *data),
+            self.pull.lower(theta, slopes, *data),
+            self.splits.lower(thetas, *data),
+            self.keep.lower(thetas, u, *data),
+        )
+        done_by(lambda: [one.compile() for one in lowered], deadline, NOT_COMPILED)
 
 
 class _Posterior:
     """Scales and coefficients of one problem."""
 
-    def __init__(self, program: _Program, data: tuple[Any, ...]) -> None:
+    def __init__(
+        self, program: _Program, data: tuple[Any, ...], observed: Observed | None = None
+    ) -> None:
+        """**Arguments:** `observed`, rows that replace those of a long table."""
         self._program, self._data = program, data
-        self._design = np.asarray(data[0], np.float64)
-        if program.scales.intercept:
-            ones = np.ones((len(self._design), 1))
-            self._design = np.concatenate([self._design, ones], axis=1)
-        _, rows = program.split(program.scales.start(), *data)
-        self._outcomes = np.asarray(rows.outcomes)
-        self._weights = np.asarray(rows.weights, np.float64)
+        self._observed = _observed(program, data) if observed is None else observed
+        weights, design = self._observed.weights, self._observed.design
+        information = np.einsum("n,np,np->p", weights, design, design)
+        if design.shape[1] < program.scales.coefficients[0] + program.scales.intercept:
+            information = np.append(information, weights.sum())
         with np.errstate(divide="ignore"):
-            information = np.log(self._weights @ self._design**2)
-        self._log_information = information + np.log(self._design.shape[1])
+            self._log_information = np.log(information) + np.log(len(information))
         self._start: np.ndarray | None = None
+        # Coefficients of the first draws.
+        self.sampled: list[np.ndarray] = []
+
+    def coefficients(self, theta: np.ndarray) -> np.ndarray:
+        """The most probable coefficients `(P,)` given the scales, of one output."""
+        split, _ = self._program.split(theta, *self._data)
+        _, model, _ = self._given(*(np.asarray(part) for part in split))
+        if model is None:
+            raise FloatingPointError("the most probable scales leave floating point")
+        return (model.scales * model.mode)[:, 0]
 
     def potential(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Minus the log density of the scales, coefficients integrated out, and its gradient."""
@@ -158,6 +257,12 @@ class _Posterior:
         slopes = slope.log_scales * (cut == 1.0), slope.log_noise
         return potential + evidence, np.asarray(self._program.pull(theta, slopes, *self._data))
 
+    def compile_draws(self) -> None:
+        """Compile the program of the draws, while the search for the mode uses the other core."""
+        with jax.enable_x64(True):
+            start = self._program.scales.start()
+            self._program.splits(_whole_batch(start[None]), *self._data)
+
     def draw(
         self,
         normal: Gaussian,
@@ -166,8 +271,8 @@ class _Posterior:
     ) -> Iterator[Any]:
         """One draw for each generator.
 
-        Yields None after each, and in the end what is kept of them, the log density of the
-        approximation and that of the posterior.
+        Yields None after each, and at the end the kept values, the log density of the approximation and
+        that of the posterior.
         """
         thetas, log_q, given = self._scales(normal, generators)
         potentials, models, cuts = zip(*given)
@@ -176,12 +281,15 @@ class _Posterior:
             return models[place].draw(generators[place])
 
         draws = []
-        for draw in workers.map(one, range(len(generators))):
+        for model, draw in zip(models, workers.map(one, range(len(generators)))):
             draws.append(draw)
+            if len(self.sampled) < _LOOKED_AT:
+                self.sampled.append((model.scales * draw.u)[:, 0])
             yield None
         constant = 0.5 * draws[0].u.size * np.log(2.0 * np.pi)
         lp = -np.array(potentials) - np.array([draw.objective for draw in draws]) - constant
-        # The program knows nothing of the cut: its u is smaller where its scale is wider.
+        lp += self._observed.offset
+        # The program does not know the cut: with its wider scale, u is smaller.
         u = np.stack([draw.u * cut for draw, cut in zip(draws, cuts)])
         kept = self._program.keep(_whole_batch(thetas), _whole_batch(u), *self._data)
         kept = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(draws)], kept)
@@ -200,7 +308,7 @@ class _Posterior:
                 for part in self._program.splits(_whole_batch(thetas), *self._data)
             ]
             given = [self._given(*parts) for parts in zip(*splits)]
-            # The far tail of a normal may be out of floating point as a scale.
+            # In the far tail of the normal a scale may overflow.
             outside = [place for place, (_, model, _) in enumerate(given) if model is None]
             if not outside:
                 return thetas, log_q, given
@@ -213,16 +321,16 @@ class _Posterior:
     def _given(
         self, potential: np.ndarray, log_scales: np.ndarray, log_noise: np.ndarray
     ) -> tuple[float, Conditional | None, np.ndarray]:
-        """The scales' own potential, the model given them, and the factor that each is cut by."""
+        """The potential of the scales, the model given them, and the factor by which each is cut."""
         usable = np.isfinite(potential) and abs(log_noise) < _FAR and np.max(log_scales) < _FAR
         if not usable:
             return np.inf, None, log_scales
-        # A still wider prior makes no difference to the data, only to rounding.
+        # An even wider prior would change rounding only.
         limit = 0.5 * (_LOG_CONDITION - self._log_information + 2.0 * log_noise)[:, None]
         narrowed = np.exp(np.minimum(log_scales, limit))
         noise = float(np.exp(log_noise))
-        likelihood = Likelihood(self._program.scales.family, self._outcomes, self._weights, noise)
-        model = conditional(likelihood, self._design, narrowed, self._start)
+        likelihood = self._observed.likelihood(noise)
+        model = conditional(likelihood, self._observed.design, narrowed, self._start)
         return float(potential), model, np.exp(np.minimum(limit - log_scales, 0.0))
 
 
@@ -231,13 +339,14 @@ _PROGRAMS: dict[Hashable, _Program] = {}
 _PROGRAMS_HELD = 16
 
 
-def _program(target: Target, data: tuple[Any, ...]) -> _Program:
+def _program(target: Target, data: tuple[Any, ...]) -> tuple[_Program, bool]:
+    """The program, and whether it has not been used before."""
     try:
         key: Hashable = target.identity
         if key in _PROGRAMS:
-            return _PROGRAMS[key]
+            return _PROGRAMS[key], False
     except TypeError:
-        # A user's own option that cannot be hashed: compiled for this fit alone.
+        # With an option that cannot be hashed, compile for this fit alone.
         key = None
     scales = Scales.of(target, *data)
 
@@ -264,28 +373,29 @@ def _program(target: Target, data: tuple[Any, ...]) -> _Program:
         while len(_PROGRAMS) >= _PROGRAMS_HELD:
             _PROGRAMS.pop(next(iter(_PROGRAMS)))
         _PROGRAMS[key] = program
-    return program
+    return program, True
+
+
+def _observed(program: _Program, data: tuple[Any, ...]) -> Observed:
+    """All rows as they are; a wide design without a column of ones, which would be a copy."""
+    design = np.asarray(data[0], np.float64)
+    if program.scales.intercept and design.shape[1] <= len(design):
+        design = np.concatenate([design, np.ones((len(design), 1))], axis=1)
+    _, rows = program.split(program.scales.start(), *data)
+    weights = np.asarray(rows.weights, np.float64)
+    return Observed(program.scales.family, design, np.asarray(rows.outcomes), weights)
 
 
 @contextlib.contextmanager
 def _one_thread_each(side: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for the draws; each has one thread of the BLAS where the matrices are small.
-
-    The threads of a BLAS wait for each other ten times as long as a small matrix takes.
-    """
-    small = side <= _LARGE_SIDE
-    limits: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-    if small:
-        with contextlib.suppress(ModuleNotFoundError):
-            from threadpoolctl import threadpool_limits
-
-            limits = threadpool_limits(1)
-    with limits, ThreadPoolExecutor(len(available_cores()) if small else 1) as workers:
-        yield workers
+    """Threads for the draws; each has one thread of the BLAS where the matrices are small."""
+    workers = len(available_cores()) if side <= LARGE_SIDE else 1
+    with one_thread_for_small_matrices(side), ThreadPoolExecutor(workers) as pool:
+        yield pool
 
 
 def _whole_batch(values: np.ndarray) -> np.ndarray:
-    """The first value again for those that are missing: batches of one size compile once."""
+    """Pad a batch with its first value, so that batches of one size are compiled once."""
     return np.concatenate([values, np.repeat(values[:1], _BATCH - len(values), axis=0)])
 
 

@@ -1,7 +1,7 @@
 """Update one number by a choice among the points of a random lattice.
 
 A slice sampler evaluates one point after the other, and all chains of a vectorised program wait for the
-slowest. Here all points are evaluated at once, which costs a GPU hardly more than one.
+slowest. Here all points are evaluated at once, which on a GPU costs hardly more than one.
 """
 
 import math
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# Spacings, on a log scale: first coarse, for tails as long as a log-Cauchy's, then fine.
+# Spacings on a log scale: first coarse, for the tails of a log-Cauchy, then fine.
 _SPACINGS = ((0.5, 8.0), (0.03, 0.5))
 
 
@@ -24,8 +24,8 @@ def lattice_sample(
     """One transition that leaves the density invariant.
 
     The lattice is `start + h (k - place)` with a random place and spacing h. A point is chosen with
-    probability proportional to its density; the same lattice contains the way back. A density that
-    is NaN counts as zero. A start where it is zero stays where it is.
+    probability proportional to its density; the reverse move uses the same lattice. A density that
+    is NaN counts as zero. A start where it is zero does not move.
     """
     kind = start.dtype
 

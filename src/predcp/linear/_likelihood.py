@@ -14,7 +14,7 @@ LOG_TWO_PI = math.log(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Outcomes given a predictor eta `(N, K)`; K is 1 but for a categorical outcome.
+    """Outcomes given a predictor eta `(N, K)`; K is 1 except for a categorical outcome.
 
     **Arguments**: `outcomes`, `weights`: `(N,)`; `noise`: standard deviation of a normal outcome.
     """
@@ -26,7 +26,7 @@ class Likelihood:
 
     @property
     def quadratic(self) -> bool:
-        """Whether the curvature is the same everywhere."""
+        """Whether the curvature is constant."""
         return self.family == "normal"
 
     def log_density(self, eta: Float[np.ndarray, "rows outputs"]) -> float:
@@ -42,7 +42,7 @@ class Likelihood:
         return float(self.weights @ terms)
 
     def slope(self, eta: np.ndarray) -> Float[np.ndarray, "rows outputs"]:
-        """Of the log density, in eta."""
+        """Slope of the log density in eta."""
         y = self.outcomes
         if self.family == "normal":
             slope = (y[:, None] - eta) / self.noise**2

@@ -1,17 +1,19 @@
 """Linear regression as a scikit-learn regressor."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from predcp._support.fits import new_fit
 from predcp.linear._columns import Columns
 from predcp.linear._models import linear_regression
-from predcp.linear._regression import Regression
+from predcp.linear._regression import OF_A_FIT, Regression
 
-# Of the noise, in standard deviations of the target: without it an exact fit has no posterior.
+# Least noise, in standard deviations of the target: without it an exact fit has no posterior.
 _NOISE_FLOOR = 1e-3
 
 
@@ -19,7 +21,7 @@ class LinearRegression(RegressorMixin, Regression):
     """Bayesian linear regression for few rows and many columns.
 
     The target is standardised inside. The noise is at least a thousandth of the target's
-    standard deviation, so that data on a straight line have a posterior too.
+    standard deviation, so that data on a straight line also have a posterior.
 
     **Arguments**: as `LogisticRegression`.
 
@@ -45,9 +47,10 @@ class LinearRegression(RegressorMixin, Regression):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearRegression":
         """Fit to `X` `(N, D)`, dense or sparse, and numbers `y` `(N,)`.
 
-        **Arguments**: `sample_weight`, `(N,)`, how often each row counts.
+        **Arguments**: `sample_weight`, `(N,)`, weights of the rows as numbers of repeats.
         """
-        with self._new_fit():
+        began = time.monotonic()
+        with new_fit(self, OF_A_FIT):
             X, y, weights = self._validated(X, y, sample_weight, y_numeric=True)
             column = np.asarray(y, np.float64)[:, None]
             known = np.ones(len(column)) if weights is None else weights
@@ -56,7 +59,7 @@ class LinearRegression(RegressorMixin, Regression):
                 raise ValueError(
                     f"y is the same number in all {len(column)} rows, so there is nothing to explain"
                 )
-            self._fit(X, self.target_.transform(column)[:, 0], weights)
+            self._fit(X, self.target_.transform(column)[:, 0], weights, began)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -74,7 +77,7 @@ class LinearRegression(RegressorMixin, Regression):
         return prediction, np.sqrt(np.concatenate(variances) + noise) * scale
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As the base's, with the units of the target."""
+        """As `Regression.to_state`, with the units of the target."""
         arrays, values = super().to_state()
         return {**arrays, "target": np.r_[self.target_.mean, self.target_.scale]}, values
 
@@ -91,6 +94,9 @@ class LinearRegression(RegressorMixin, Regression):
 
     def _options(self) -> dict[str, Any]:
         return {"noise_floor": _NOISE_FLOOR}
+
+    def _family(self) -> Any:
+        return "normal"
 
     def _outputs(self) -> list[str]:
         return [""]
@@ -117,7 +123,7 @@ class LinearRegression(RegressorMixin, Regression):
         self.coef_, self.intercept_ = coefficients, float(intercept)
 
     def _log_likelihood(self, y: np.ndarray, predictors: np.ndarray) -> np.ndarray:
-        """Of targets `(N,)` in standard units given predictors `(N, draws)`; per original unit."""
+        """Log likelihood of standardised `y` given predictors `(N, draws)`, per original unit."""
         noise = self._noise().reshape(-1)
         z = (y[:, None] - predictors) / noise
         constant = 0.5 * math.log(2.0 * math.pi) + math.log(self.target_.scale[0])

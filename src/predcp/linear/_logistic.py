@@ -1,5 +1,6 @@
 """Logistic regression as a scikit-learn classifier."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,8 +9,9 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from predcp._support.fits import new_fit
 from predcp.linear._models import logistic_regression
-from predcp.linear._regression import Regression
+from predcp.linear._regression import OF_A_FIT, Regression
 
 
 class LogisticRegression(ClassifierMixin, Regression):
@@ -23,7 +25,7 @@ class LogisticRegression(ClassifierMixin, Regression):
       `predcp.linear.Auto(max_seconds=60)`, or a name: `auto`, `nuts`, `gibbs`, `vi` or `laplace`.
     - `fit_intercept`: false for a model through the origin, as in the paper; columns are then
       scaled but not centred.
-    - `random_state`: the same number, the same answer.
+    - `random_state`: the same number gives the same result.
     - `progress`: None, True for a bar, or a function of (done, total) or (done, total, words).
 
     After `fit`: `coef_` and `intercept_` (posterior means, in the columns' own units), `classes_`,
@@ -51,7 +53,8 @@ class LogisticRegression(ClassifierMixin, Regression):
 
         **Arguments**: `sample_weight`, `(N,)`, how often each row counts.
         """
-        with self._new_fit():
+        began = time.monotonic()
+        with new_fit(self, OF_A_FIT):
             X, y, weights = self._validated(X, y, sample_weight)
             check_classification_targets(y)
             self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -59,7 +62,7 @@ class LogisticRegression(ClassifierMixin, Regression):
                 raise ValueError(
                     f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
                 )
-            self._fit(X, numbers, weights)
+            self._fit(X, numbers, weights, began)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -73,7 +76,7 @@ class LogisticRegression(ClassifierMixin, Regression):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As the base's, with the classes."""
+        """As `Regression.to_state`, with the classes."""
         arrays, values = super().to_state()
         return arrays, {**values, "classes": self.classes_.tolist()}
 
@@ -92,6 +95,9 @@ class LogisticRegression(ClassifierMixin, Regression):
     def _options(self) -> dict[str, Any]:
         return {"classes": len(self.classes_)}
 
+    def _family(self) -> Any:
+        return "bernoulli" if len(self.classes_) == 2 else None
+
     def _outputs(self) -> list[str]:
         return [""] if len(self.classes_) == 2 else [str(name) for name in self.classes_]
 
@@ -108,11 +114,11 @@ class LogisticRegression(ClassifierMixin, Regression):
         )
 
     def _set_coefficients(self, coefficients: np.ndarray, intercept: np.ndarray) -> None:
-        # A row a logit, as scikit-learn has it.
+        # One row per logit, as in scikit-learn.
         self.coef_, self.intercept_ = np.atleast_2d(coefficients.T), np.atleast_1d(intercept)
 
     def _log_likelihood(self, y: np.ndarray, predictors: np.ndarray) -> np.ndarray:
-        """Of class numbers `(N,)` given predictors `(N, draws, ...)`."""
+        """Log likelihood of class numbers `(N,)` given predictors `(N, draws, ...)`."""
         if len(self.classes_) == 2:
             signed = np.where(y[:, None] > 0, predictors, -predictors)
             return -np.logaddexp(0.0, -signed)
@@ -123,7 +129,7 @@ class LogisticRegression(ClassifierMixin, Regression):
         """Class numbers `(N, draws)` drawn given predictors."""
         cumulative = np.cumsum(self._probabilities(predictors), axis=-1)
         uniform = generator.random(cumulative.shape[:2])
-        # The last sum may fall short of 1 by rounding.
+        # Because of rounding the last sum may be below 1.
         return (uniform[:, :, None] > cumulative[:, :, :-1]).sum(axis=-1)
 
 

@@ -20,7 +20,7 @@ class Nuts(ChainSampler):
 
     **Arguments**
     - `target_acceptance`: acceptance rate that the step size is adapted to.
-    - `max_depth`: of a tree, at most `2^max_depth - 1` gradients a step.
+    - `max_depth`: of a tree; at most `2^max_depth - 1` gradients per step.
     - the others as for `ChainSampler`.
     """
 
@@ -70,6 +70,6 @@ class Nuts(ChainSampler):
 
             return repeated(one, state, steps, self.chunk)
 
-        # numpyro's kernel learns its settings from its initialiser: trace that one first.
+        # NumPyro's kernel gets its settings from its initialiser: trace that first.
         jax.eval_shape(start, jax.random.key(0), *target.first_problem)
         return Program(start, advance)

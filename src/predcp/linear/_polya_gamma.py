@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 
-# Where the two expansions of the density meet (Devroye, 2009).
+# The point that separates the two expansions of the density (Devroye, 2009).
 _MEETING = 0.64
 # Terms of either expansion: the next is below 1e-30 of the first on its side.
 _TERMS = 5
@@ -22,18 +22,18 @@ _LEVY_MASS = 4.0 * float(ndtr(-1.0 / math.sqrt(_MEETING)))
 def polya_gamma(key: Array, c: Float[Array, "..."]) -> Float[Array, "..."]:
     """One exact draw of PG(1, c) for each c.
 
-    Rejection from an envelope in two pieces, an exponential to the right of the point where the
-    expansions meet and a Levy or an inverse normal to its left, whichever is lower; both
-    expansions end before they reach rounding, so the ratio is a number and not a race.
+    Rejection from an envelope in two pieces: an exponential to the right of the point that separates
+    the expansions, and the lower of a Levy and an inverse normal density to its left. Both expansions
+    have a fixed number of terms, accurate to rounding, in place of the alternating-series test.
     """
-    # Beyond, the answer is 1 / (2 c) to all digits and what is left is not to overflow.
+    # For larger c the result is 1 / (2 c) to all digits; the cap avoids overflow.
     z = jnp.minimum(0.5 * jnp.abs(c), _LARGEST)
     rate = math.pi**2 / 8.0 + 0.5 * z * z
     right_mass = 0.5 * math.pi / rate * jnp.exp(-rate * _MEETING)
     normal_mass = 2.0 * jnp.exp(-z)
     levy = normal_mass > _LEVY_MASS
     left_mass = jnp.where(levy, _LEVY_MASS, normal_mass)
-    # Of two masses that both underflow the left one is the whole.
+    # If both masses underflow, use the left one.
     share = jnp.where(left_mass > 0.0, right_mass / (right_mass + left_mass), 0.0)
 
     def propose(key: Array) -> tuple[Array, Array]:
@@ -60,7 +60,7 @@ def polya_gamma(key: Array, c: Float[Array, "..."]) -> Float[Array, "..."]:
         proposed, accepted = propose(key_proposal)
         return key, jnp.where(done, x, proposed), done | accepted
 
-    # Something that is not a number has no draw, and must not be waited for.
+    # NaN has no draw: do not wait for one.
     start = (key, jnp.where(jnp.isnan(z), z, 0.0), jnp.isnan(z))
     return 0.25 * jax.lax.while_loop(again, body, start)[1]
 
@@ -83,7 +83,7 @@ def _inverse_normal(chi: Array, choice: Array, z: Array) -> Array:
     """An inverse normal of mean 1 / z and shape 1 (Michael, Schucany and Haas, 1976)."""
     z = jnp.maximum(z, jnp.finfo(z.dtype).tiny)
     y = ndtri(chi) ** 2
-    # The smaller root of the quadratic, with the cancellation taken out.
+    # The smaller root of the quadratic, without cancellation.
     w = 0.5 * y / z
     root = 1.0 / (z * (1.0 + w + jnp.sqrt(w * (w + 2.0))))
     mean = 1.0 / z

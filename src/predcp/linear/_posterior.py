@@ -56,7 +56,7 @@ def posterior_tree(model: Any) -> xarray.DataTree:
     coords, dims = _dimensions(model)
     present = {name: group for name, group in groups.items() if group}
     tree = arviz_base.from_dict(present, coords=coords, dims=dims)
-    # Summed over features, so that the names of the posterior have other dimensions here.
+    # Summed over features, so dimensions differ from those in the posterior.
     log_prior = arviz_base.dict_to_dataset(_log_prior(target, values))
     tree["log_prior"] = xarray.DataTree(log_prior)
     return tree
@@ -104,9 +104,9 @@ def _prior(model: Any, target: Target) -> dict[str, np.ndarray]:
     """Draws of the prior, `(1, draws, ...)`, in the units of the posterior."""
     options = dict(target.options)
     if isinstance(options["prior"], LocalScalePrior):
-        # Coordinates for samplers, in which an infinite scale would not be a number.
+        # In coordinates for samplers an infinite scale would be NaN.
         options["prior"] = replace(options["prior"], centring=0.0)
-    # In double precision: heavy tails leave single precision every few hundred draws.
+    # In double precision: heavy tails overflow single precision every few hundred draws.
     with jax.enable_x64(True):
         design, _, *weights = (jax.numpy.asarray(part) for part in target.data)
         sites = [*(name for name in model.draws_.values if name != "y")]
@@ -130,7 +130,7 @@ def _dimensions(model: Any) -> tuple[dict[str, Any], dict[str, list[str]]]:
     coords = {"feature": names, "row": np.arange(len(model._data[1]))}
     scaled = "feature"
     if not varying.all():
-        # Columns that never vary have no local scale.
+        # Constant columns have no local scale.
         scaled, coords["varying_feature"] = "varying_feature", names[varying]
     outputs = model._outputs()
     classes = []

@@ -6,8 +6,9 @@ evaluated a million times by a sampler.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ from predcp._support.arrays import as_float
 from predcp._support.check import require_design, require_positive
 
 _LOG_TWO = math.log(2.0)
+# Products of rows and noise vectors that are held at once.
+_MOST_HELD = 2**22
 
 
 def _divergence_series(terms: int) -> list[float]:
@@ -33,7 +36,7 @@ def _divergence_series(terms: int) -> list[float]:
 
 
 _SERIES = _divergence_series(14)
-# Where the series ends: its terms fall as (h / (pi / 2))^2k.
+# Largest h for the series, whose terms decrease as (h / (pi / 2))^2k.
 _SMALL = 0.8
 
 
@@ -48,7 +51,7 @@ def _log_divergence(log_a: Array) -> tuple[Array, Array, Array]:
     for coefficient in _SERIES[-2::-1]:
         series = series * squared + coefficient
     far = _LOG_TWO - jnp.log1p(decay) - a * decay / (1.0 + decay)
-    # One logarithm for both: below, a^2 / 4 is factored out so that it may underflow.
+    # One logarithm for both. For small a, a^2 / 4 is factored out, so that it may underflow.
     log_kl = jnp.log(jnp.where(small, series, far)) + jnp.where(
         small, 2.0 * (log_a - _LOG_TWO), 0.0
     )
@@ -57,7 +60,7 @@ def _log_divergence(log_a: Array) -> tuple[Array, Array, Array]:
 
 @jax.custom_jvp
 def _coin_means(log_a: Float[Array, "..."], present: Array) -> tuple[Array, Array]:
-    """`log` of the sums of KL and of its slope over all coins; those not `present` stay fair."""
+    """`log` of the sums of KL and of its slope over all coins; coins not `present` stay fair."""
     log_kl, log_slope, _ = _log_divergence(log_a)
     return (
         logsumexp(jnp.where(present, log_kl, -jnp.inf)),
@@ -94,36 +97,33 @@ class LogisticPredictive(ScalarComplexity):
     bounded = True
 
     def __init__(self, x: Any, local_scales: Any, noise: Any):
-        self.products = _products(x, local_scales, noise)
+        self.products = _Products.of(x, local_scales, noise)
 
     @property
     def cost(self) -> int:  # type: ignore[override]
-        return 4 * math.prod(self.products.shape)
+        return 4 * self.products.number
 
-    def _parts(self) -> tuple[Array, Array]:
-        present = self.products != 0.0
-        return jnp.log(jnp.abs(jnp.where(present, self.products, 1.0))), present
-
-    def bind(self):
-        log_product, present = self._parts()
-        log_count = math.log(math.prod(self.products.shape))
+    def bind(self) -> Any:
+        log_count = math.log(self.products.number)
 
         def value_and_elasticity(log_tau):
-            value, slope = _coin_means(log_product + log_tau, present)
+            def means(products):
+                log_product, present = _logs(products)
+                return _coin_means(log_product + log_tau, present)
+
+            value, slope = self.products.log_sums(means)
             return value - log_count, slope - value
 
-        return extrapolated(value_and_elasticity, floating_range(log_product.dtype))
+        return extrapolated(value_and_elasticity, floating_range(self.products.dtype))
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         # KL is below a^2 / 8, so the root is above the parabola's.
-        log_product, present = self._parts()
-        log_square = logsumexp(jnp.where(present, 2.0 * log_product, -jnp.inf))
-        log_square = log_square - math.log(math.prod(self.products.shape))
+        log_square = self.products.log_sums(_log_square) - math.log(self.products.number)
         return 0.5 * (log_kappa + 3.0 * _LOG_TWO - log_square)
 
     def _single_log_supremum(self):
-        _, present = self._parts()
-        return jnp.log(_LOG_TWO * jnp.mean(present, dtype=self.products.dtype))
+        present = self.products.log_sums(lambda products: jnp.log(jnp.sum(products != 0.0)))
+        return present.astype(self.products.dtype) + math.log(_LOG_TWO / self.products.number)
 
 
 class GaussianPredictive(ScalarComplexity):
@@ -137,43 +137,95 @@ class GaussianPredictive(ScalarComplexity):
     unit = "standard deviation"
 
     def __init__(self, x: Any, local_scales: Any, noise: Any, noise_scale: Any = 1.0):
-        products = _products(x, local_scales, noise)
+        products = _Products.of(x, local_scales, noise)
         noise_scale = require_positive("noise_scale", noise_scale).astype(products.dtype)
-        # Squares of the products in units of the largest: they must not overflow.
-        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(products)))
-        unit = jnp.where(largest > 0.0, largest, 1.0)
-        mean_square = jnp.log(jnp.mean((products / unit) ** 2)) + 2.0 * jnp.log(unit)
+        mean_square = products.log_sums(_log_square) - math.log(products.number)
         self.log_curvature = mean_square - _LOG_TWO - 2.0 * jnp.log(noise_scale)
 
-    def bind(self):
+    def bind(self) -> Any:
         def evaluate(log_tau):
             log_kappa = 2.0 * log_tau + self.log_curvature
             return log_kappa, jnp.full_like(log_kappa, _LOG_TWO)
 
         return evaluate
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         return 0.5 * (log_kappa - self.log_curvature)
 
 
-def _products(x: Any, local_scales: Any, noise: Any) -> Float[Array, "noise rows"]:
-    """`x_n . (lambda xi_s)`: the change of each prediction per unit of the scale."""
-    design = require_design("x", x)
-    noise = as_float(noise)
-    if design.ndim != 2:
-        raise ValueError(f"x must have shape (N, D), got {design.shape}")
-    if noise.ndim != 2 or noise.shape[1] != design.shape[1]:
-        raise ValueError(
-            f"noise must have shape (S, D) with the {design.shape[1]} columns of x, got {noise.shape}"
-        )
-    scales = require_positive("local_scales", local_scales).astype(design.dtype)
-    if scales.ndim > 1 or (scales.ndim == 1 and scales.shape[0] != design.shape[1]):
-        raise ValueError(
-            f"local_scales must be a number or have the {design.shape[1]} columns of x, "
-            f"got {scales.shape}"
-        )
-    # The design comes first: its transpose would be copied, in loops every time.
-    products = (design @ (noise.astype(design.dtype) * scales).T).T
-    present = jnp.where(products == 0.0, -jnp.inf, 0.0).reshape(-1)
-    require_moving("x", present)
-    return products
+class _Products(NamedTuple):
+    """`x_n . (lambda xi_s)`: the change of each prediction per unit of the scale.
+
+    **Arguments**
+    - `held`: all of them, `(S, N)`; None where they are many, which are computed again when needed.
+    - `design`, `(N, D)`, and `directions`, lambda xi, `(S, D)`.
+    """
+
+    held: Array | None
+    design: Array
+    directions: Array
+
+    @classmethod
+    def of(cls, x: Any, local_scales: Any, noise: Any) -> "_Products":
+        """Check the arguments of the maps."""
+        design = require_design("x", x)
+        noise = as_float(noise)
+        if design.ndim != 2:
+            raise ValueError(f"x must have shape (N, D), got {design.shape}")
+        if noise.ndim != 2 or noise.shape[1] != design.shape[1]:
+            raise ValueError(
+                f"noise must have shape (S, D) with the {design.shape[1]} columns of x, "
+                f"got {noise.shape}"
+            )
+        scales = require_positive("local_scales", local_scales).astype(design.dtype)
+        if scales.ndim > 1 or (scales.ndim == 1 and scales.shape[0] != design.shape[1]):
+            raise ValueError(
+                f"local_scales must be a number or have the {design.shape[1]} columns of x, "
+                f"got {scales.shape}"
+            )
+        directions = noise.astype(design.dtype) * scales
+        held = None
+        if len(design) * len(directions) <= _MOST_HELD:
+            # The design comes first: its transpose would be copied, in loops every time.
+            held = (design @ directions.T).T
+        moving = design if held is None else held
+        require_moving("x", jnp.where(moving == 0.0, -jnp.inf, 0.0).reshape(-1))
+        return cls(held, design, directions)
+
+    @property
+    def number(self) -> int:
+        """Number of products."""
+        return len(self.design) * len(self.directions)
+
+    @property
+    def dtype(self) -> Any:
+        """Of the products."""
+        return self.design.dtype
+
+    def log_sums(self, log_sum: Callable[[Array], Any]) -> Any:
+        """Logs of sums over all products, from a function that gives them for some of the products.
+
+        The memory for many products does not depend on their number, in the derivatives neither.
+        """
+        if self.held is not None:
+            return log_sum(self.held)
+
+        @jax.checkpoint
+        def of_one(direction: Array) -> Any:
+            return log_sum(self.design @ direction)
+
+        at_once = max(1, _MOST_HELD // len(self.design))
+        parts = jax.lax.map(of_one, self.directions, batch_size=at_once)
+        return jax.tree.map(logsumexp, parts)
+
+
+def _logs(products: Array) -> tuple[Array, Array]:
+    """Logs of absolute products, and which of them are not 0."""
+    present = products != 0.0
+    return jnp.log(jnp.abs(jnp.where(present, products, 1.0))), present
+
+
+def _log_square(products: Array) -> Array:
+    """The log of the sum of their squares, which may overflow themselves."""
+    log_product, present = _logs(products)
+    return logsumexp(jnp.where(present, 2.0 * log_product, -jnp.inf))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import jax
@@ -32,6 +33,7 @@ from predcp.linear._predictive import GaussianPredictive, LogisticPredictive
 class Horseshoe(GlobalLocalPrior):
     """The horseshoe: `tau ~ C+(0, scale)`."""
 
+    averages_rows = True
     scale: float = 1.0
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
@@ -42,6 +44,7 @@ class Horseshoe(GlobalLocalPrior):
 class ScaleDistribution(GlobalLocalPrior):
     """`tau ~ distribution`, any positive NumPyro distribution."""
 
+    averages_rows = True
     distribution: dist.Distribution
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
@@ -65,6 +68,8 @@ class ECP(GlobalLocalPrior):
     K logits of a categorical model are K utilities, each compared with its own reference.
     """
 
+    averages_rows = True
+    sums_power = 2
     pi: Any = field(default_factory=LogCauchy)
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
@@ -73,20 +78,27 @@ class ECP(GlobalLocalPrior):
         elif setting.family == "bernoulli":
             complexity = LogisticEvidence(setting.x, local_scales)
         else:
-            # One column for each row and class, with the variance its columns have together.
+            # One column per row and class, with the summed variance of its columns.
             widths = jnp.sqrt(setting.x**2 @ local_scales**2)
             complexity = LogisticEvidence(widths.reshape(-1, 1))
         return ComplexityPrior(self.pi, complexity).log_scale()
 
-    def log_scale_along(
-        self, setting: Setting, still: Array, moving: Array
-    ) -> Callable[[Array], dist.Distribution]:
-        if setting.outputs > 1:
-            return super().log_scale_along(setting, still, moving)
-        # One column for each part, with the variance its columns have together.
-        parts = [jnp.sqrt(setting.x**2 @ scales**2) for scales in (still, moving)]
-        condensed = replace(setting, x=jnp.stack(parts, axis=1))
-        return lambda factor: self.log_scale(condensed, jnp.stack([jnp.ones_like(factor), factor]))
+    def sums(self, x: Array, local_scales: Array, noise: Array | None) -> Array:
+        # The variance that the columns give each row.
+        return (x**2 @ local_scales**2)[:, None]
+
+    def log_scale_of_sums(
+        self, setting: Setting, local_scales: Array, sums: Array
+    ) -> dist.Distribution:
+        # One column with the variance that all have together.
+        return self.log_scale(replace(setting, x=jnp.sqrt(sums)), jnp.ones(1, sums.dtype))
+
+
+@lru_cache(maxsize=2)
+def _noise(seed: int, draws: int, shape: tuple[int, ...], method: str, dtype: str) -> Array:
+    """Noise as known numbers, so that neither a sampler nor another trace draws it again."""
+    with jax.ensure_compile_time_eval():
+        return normal_noise(jax.random.key(seed), draws, shape, method, dtype)
 
 
 @dataclass(frozen=True)
@@ -95,37 +107,37 @@ class PredCP(GlobalLocalPrior):
 
     **Arguments**
     - `pi`: prior on the divergence.
-    - `noise_draws`: number of fixed noise vectors xi that the expectation is an average over.
-    - `seed`, `kind`: of the noise, see `predcp.normal_noise`.
+    - `noise_draws`: number of fixed noise vectors xi over which the expectation is averaged.
+    - `seed`, `method`: of the noise, see `predcp.normal_noise`.
     """
 
+    averages_rows = True
     pi: Any = field(default_factory=LogCauchy)
     noise_draws: int = 10
     seed: int = 0
-    kind: Literal["plain", "antithetic", "sobol"] = "plain"
+    method: Literal["plain", "antithetic", "sobol"] = "plain"
 
     def noise(self, shape: tuple[int, ...]) -> Float[Array, "noise ..."]:
         """The noise xi, the same in every evaluation."""
-        # Numbers, not a program: a sampler must not draw them again at every step.
-        with jax.ensure_compile_time_eval():
-            return normal_noise(jax.random.key(self.seed), self.noise_draws, shape, self.kind)
+        dtype = jnp.dtype(jnp.result_type(float)).name
+        return _noise(self.seed, self.noise_draws, shape, self.method, dtype)
 
     def log_scale(self, setting: Setting, local_scales: Array) -> dist.Distribution:
         return self._given(setting, local_scales, self.noise(setting.shape))
 
-    def log_scale_along(
-        self, setting: Setting, still: Array, moving: Array
-    ) -> Callable[[Array], dist.Distribution]:
-        if setting.outputs > 1:
-            return super().log_scale_along(setting, still, moving)
-        noise = self.noise(setting.shape).astype(setting.x.dtype)
-        # One column for each part, one row for each row and noise vector: what it adds to the logit.
-        parts = [(setting.x @ (noise * scales).T).reshape(-1) for scales in (still, moving)]
-        condensed = replace(setting, x=jnp.stack(parts, axis=1))
-        once = jnp.ones((1, 2), setting.x.dtype)
-        return lambda factor: self._given(
-            condensed, jnp.stack([jnp.ones_like(factor), factor]), once
-        )
+    def reading_noise(self, columns: int) -> Array:
+        return self.noise((columns,))
+
+    def sums(self, x: Array, local_scales: Array, noise: Array | None) -> Array:
+        # What each noise vector adds to the predictor of each row.
+        return x @ (jnp.asarray(noise, x.dtype) * local_scales).T
+
+    def log_scale_of_sums(
+        self, setting: Setting, local_scales: Array, sums: Array
+    ) -> dist.Distribution:
+        # One column, and a row for each row and noise vector.
+        once = jnp.ones((1, 1), sums.dtype)
+        return self._given(replace(setting, x=sums.reshape(-1, 1)), once[0], once)
 
     def _given(self, setting: Setting, local_scales: Array, noise: Array) -> dist.Distribution:
         x = setting.x
@@ -153,7 +165,8 @@ class RegularisedHorseshoe(LocalScalePrior):
     in a slab: `lambda'^2 = c^2 lambda^2 / (c^2 + tau^2 lambda^2)`, `c^2 ~ IG(df / 2, df scale^2 / 2)`.
 
     **Arguments**
-    - `expected_nonzero`: p_0, how many coefficients are thought to matter; a tenth, at least 1.
+    - `expected_nonzero`: p_0, the expected number of coefficients that matter; by default a tenth of
+        all, at least 1.
     - `slab_scale`, `slab_df`: of the slab.
     """
 
@@ -174,7 +187,7 @@ class RegularisedHorseshoe(LocalScalePrior):
         half = 0.5 * self.slab_df
         slab = numpyro.sample("slab", dist.InverseGamma(half, half * self.slab_scale**2))
         wide = tau * local_scales
-        # c wide / sqrt(c^2 + wide^2), which neither square may overflow.
+        # c wide / sqrt(c^2 + wide^2), without overflow of the squares.
         bounded = wide / jnp.hypot(1.0, wide / jnp.sqrt(slab))
         return recorded("beta", self.scaled_noise(setting, bounded))
 
@@ -183,6 +196,7 @@ class RegularisedHorseshoe(LocalScalePrior):
 class Ridge(CoefficientPrior):
     """Normal coefficients with one scale, `tau ~ C+(0, scale)`, and no local scales."""
 
+    averages_rows = True
     scale: float = 1.0
 
     def coefficients(self, setting: Setting) -> Array:
@@ -193,7 +207,7 @@ class Ridge(CoefficientPrior):
         return recorded("beta", tau * xi)
 
 
-# One object for each name: programs are compiled once for each object.
+# One object per name, because programs are compiled once per object.
 PRESETS: dict[str, CoefficientPrior] = {
     "half-cauchy": Horseshoe(),
     "ecp": ECP(),
@@ -204,7 +218,7 @@ PRESETS: dict[str, CoefficientPrior] = {
 
 
 def as_coefficient_prior(prior: Any) -> CoefficientPrior:
-    """The prior object for whatever a user may give.
+    """The prior object for any accepted form of `prior`.
 
     - an object such as `PredCP(predcp.LogCauchy(scale=1.0))` or `Horseshoe()`: itself;
     - a prior on a divergence (`predcp.LogCauchy(scale=1.0)`, ...): the PredCP with it;

@@ -5,6 +5,7 @@ each other; processes do not. The processes stay between fits and keep their com
 """
 
 import atexit
+import math
 import os
 import pickle
 import queue
@@ -20,14 +21,14 @@ from jaxtyping import Array, PyTree
 
 from predcp._support.cores import available_cores
 from predcp._support.workers import read_part, start_worker, worker_pipes, write_message
-from predcp.linear._layout import LocalChains, Sampler, compiled_program
+from predcp.linear._layout import NOT_COMPILED, LocalChains, Sampler, compiled_program
 from predcp.linear._target import Target
 
 
 def can_travel(sampler: Sampler, target: Target) -> bool:
     """Whether a sampler and its target can be sent to another process.
 
-    They cannot if a function was written at a prompt, in a notebook or inside another function.
+    They cannot if a function was defined at a prompt, in a notebook or inside another function.
     """
     try:
         return b"__main__" not in _packed(sampler, target)
@@ -42,7 +43,7 @@ def _packed(sampler: Sampler, target: Target) -> bytes:
 
 
 class _Worker:
-    """A process that advances chains; a thread puts its answers into a queue as they come."""
+    """A process that advances chains; a thread puts its answers into a queue."""
 
     def __init__(self, core: int, answers: "queue.SimpleQueue[bytes | None]") -> None:
         path = os.pathsep.join(filter(None, sys.path))
@@ -87,29 +88,34 @@ def close_workers() -> None:
 
 
 def _workers(count: int) -> list[_Worker]:
-    """So many of the processes, which are started where there are none."""
+    """The first `count` processes; missing ones are started."""
     cores = available_cores()
     if len(_WORKERS) != len(cores) or not all(worker.alive for worker in _WORKERS):
         close_workers()
-        # All share one queue, so that whoever answers first is heard first.
+        # All share one queue, so that answers are read as they arrive.
         answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         _WORKERS.extend(_Worker(core, answers) for core in cores)
     return _WORKERS[: min(count, len(_WORKERS))]
 
 
 class RemoteChains:
-    """Chains dealt out to the processes."""
+    """Chains distributed over the processes."""
 
     def __init__(self, workers: list[_Worker], groups: int) -> None:
         self._workers, self.groups = workers, groups
 
     @classmethod
-    def start(cls, sampler: Sampler, target: Target, keys: Array) -> tuple["RemoteChains", float]:
-        """One chain for each key; and the time at which all processes had compiled."""
+    def start(
+        cls, sampler: Sampler, target: Target, keys: Array, deadline: float = math.inf
+    ) -> tuple["RemoteChains", float]:
+        """Start one chain per key; also the time at which all processes had compiled.
+
+        A TimeoutError says that they had not by the deadline.
+        """
         used = _workers(len(keys))
         chains = cls(used, len(keys))
         request = ("prepare", _packed(sampler, target))
-        for _ in chains._answers({worker: request for worker in used}):
+        for _ in chains._answers({worker: request for worker in used}, deadline):
             pass
         began = time.perf_counter()
         shares: dict[_Worker, list[Any]] = {worker: [] for worker in used}
@@ -121,22 +127,33 @@ class RemoteChains:
         return chains, began
 
     def advance(self, steps: int, seconds: float) -> Iterator[tuple[int, PyTree]]:
-        """In the order in which the processes answer."""
+        """Advance the chains; answers come in the order in which the processes finish."""
         request = ("advance", steps, seconds)
         return self._answers({worker: request for worker in self._workers})
 
-    def _answers(self, requests: dict[_Worker, tuple[Any, ...]]) -> Iterator[Any]:
-        """Send requests and yield all their answers."""
+    def set(self, setting: tuple[int, ...]) -> None:
+        """Go on with another setting."""
+        for _ in self._answers({worker: ("set", setting) for worker in self._workers}):
+            pass
+
+    def _answers(
+        self, requests: dict[_Worker, tuple[Any, ...]], deadline: float = math.inf
+    ) -> Iterator[Any]:
+        """Send requests and yield all their answers; a TimeoutError at the deadline."""
         waiting, answers = len(requests), self._workers[0].answers
         try:
             for worker, request in requests.items():
                 worker.ask(*request)
             while waiting:
-                answer = answers.get()
+                left = None if math.isinf(deadline) else max(deadline - time.monotonic(), 0.0)
+                try:
+                    answer = answers.get(timeout=left)
+                except queue.Empty:
+                    raise TimeoutError(NOT_COMPILED) from None
                 if answer is None:
                     raise RuntimeError(
-                        "a process that ran chains has died, most often for want of memory; "
-                        "give layout='sequential' or fewer chains"
+                        "a process that ran chains has died, usually because memory ran out; "
+                        "use layout='sequential' or fewer chains"
                     )
                 kind, value = pickle.loads(answer)
                 if kind == "error":
@@ -146,7 +163,7 @@ class RemoteChains:
                 else:
                     yield value
         except BaseException:
-            # Answers that nobody waited for would be taken for those of the next request.
+            # Answers left in the pipe would be mistaken for those of the next request.
             if waiting:
                 close_workers()
             raise
@@ -176,6 +193,8 @@ def _serve() -> None:
             elif kind == "start":
                 for number, key in details[0]:
                     chains.add(number, jax.random.wrap_key_data(jax.numpy.asarray(key)))
+            elif kind == "set":
+                chains.set(details[0])
             else:
                 for answer in chains.advance(*details):
                     say("value", answer)

@@ -1,8 +1,8 @@
-"""What the two regressions share: validation, standard units, fitting, reporting, saving."""
+"""Base of the two regressions: validation, standard units, fitting, reporting, saving."""
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +17,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
+from predcp._support.seeds import seed_of
 from predcp.linear._columns import Columns
 from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
-from predcp.linear._inference import as_inference
+from predcp.linear._inference import as_inference, with_time_left
+from predcp.linear._kept_steps import coefficients_at, mean_of_draws, pieces_of_draws
 from predcp.linear._priors import as_coefficient_prior
 from predcp.linear._summary import Quantity, Summary, ranked, summary_table
 from predcp.linear._target import Target
@@ -29,13 +31,15 @@ if TYPE_CHECKING:
     import xarray
 
 # Numbers held at once when predicting.
-_BLOCK = 2**24
+_BLOCK = 2**22
+# Single precision is taken as it is: a wide table is as large as memory allows.
+_KINDS = (np.float64, np.float32)
 _NAMED_AT_MOST = 5
 _NEVER_MOVED = "NaN"
 # Kind of a saved file, before the name of the class.
 _KIND = "linear-"
-# What a fit leaves behind beside the attributes that end in an underscore.
-_LEFT_BY_A_FIT = ("_data", "_settings", "_tree", "_saved_names")
+# Attributes of a fit besides those that end in an underscore.
+OF_A_FIT = ("_data", "_settings", "_tree", "_saved_names")
 
 
 class Regression(BaseEstimator):
@@ -53,7 +57,7 @@ class Regression(BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     _saved_names: list[str]
-    # Of the fit itself: later changes by `set_params` are for the next one.
+    # Those of the fit itself: later changes by `set_params` apply to the next fit.
     _settings: dict[str, Any]
 
     def __sklearn_tags__(self) -> Any:
@@ -61,14 +65,18 @@ class Regression(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    # What a subclass adds.
+    # Methods of subclasses.
 
     def _model(self) -> Callable[..., None]:
         """The NumPyro program, `model(x, y, *weights, **options)`."""
         raise NotImplementedError
 
     def _options(self) -> dict[str, Any]:
-        """Of the program, but for `prior` and `intercept`."""
+        """Options of the program other than `prior` and `intercept`."""
+        raise NotImplementedError
+
+    def _family(self) -> Any:
+        """As in `Target`."""
         raise NotImplementedError
 
     def _outputs(self) -> list[str]:
@@ -84,29 +92,15 @@ class Regression(BaseEstimator):
         raise NotImplementedError
 
     def _in_units(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Draws on the scale of the outcomes; the model's own may be standardised."""
+        """Draws on the scale of the outcomes (the model may standardise them)."""
         return values
 
     # Fitting.
 
-    @contextlib.contextmanager
-    def _new_fit(self) -> Iterator[None]:
-        """Forget the last fit; where the new one fails, restore it, so that no two are mixed."""
-        before = dict(vars(self))
-        for name in before:
-            if name in _LEFT_BY_A_FIT or (name.endswith("_") and not name.startswith("_")):
-                delattr(self, name)
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
     def _validated(self, x: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, ...]:
         """Dense rows with a positive weight, and their weights (None if all are 1)."""
         x, y = validate_data(
-            self, x, y, accept_sparse=True, dtype=np.float64, ensure_min_samples=2, **checks
+            self, x, y, accept_sparse=True, dtype=_KINDS, ensure_min_samples=2, **checks
         )
         x = _dense(x)
         if sample_weight is None:
@@ -117,7 +111,11 @@ class Regression(BaseEstimator):
             raise ValueError("sample_weight must be positive for at least two rows (samples)")
         return x[counted], y[counted], weights[counted]
 
-    def _fit(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
+    def _fit(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, began: float) -> None:
+        """Fit to checked data.
+
+        **Arguments**: `began`, when the caller's limit on time did, on `time.monotonic()`.
+        """
         self.columns_ = Columns.fit(
             x, np.ones(len(x)) if weights is None else weights, self.fit_intercept
         )
@@ -126,7 +124,7 @@ class Regression(BaseEstimator):
                 f"no column of X varies over its {len(x)} rows, so there is nothing to learn from"
             )
         kind = np.dtype(jnp.result_type(float))
-        data = [self.columns_.transform(x).astype(kind)]
+        data = [self.columns_.transform(x, kind)]
         data.append(y.astype(kind) if y.dtype.kind == "f" else y.astype(np.int32))
         if weights is not None:
             data.append(weights.astype(kind))
@@ -136,13 +134,13 @@ class Regression(BaseEstimator):
             "inference": self.inference,
             "fit_intercept": bool(self.fit_intercept),
         }
-        inference = as_inference(self.inference, _seed(self.random_state))
+        inference = as_inference(self.inference, seed_of(self.random_state))
         with progress_bar(self.progress, "fitting") as report:
-            (draws,) = inference.sample(self._target(), report)
+            (draws,) = with_time_left(inference, began).sample(self._target(), report)
         _require_finite(draws)
         self._set_draws(draws, draws.sampler or type(inference).__name__)
         for words in self.convergence_.warnings():
-            # At the line that called `fit`.
+            # Attribute the warning to the line that called `fit`.
             warnings.warn(words, ConvergenceWarning, stacklevel=3)
 
     def _target(self) -> Target:
@@ -151,51 +149,77 @@ class Regression(BaseEstimator):
             "prior": as_coefficient_prior(self._settings["prior"]),
             "intercept": self._settings["fit_intercept"],
         }
-        return Target(self._model(), self._data, options, keep=_keep)
+        return Target(self._model(), self._data, options, keep=_keep, family=self._family())
 
     def _set_draws(self, draws: Draws, sampler: str = "Nuts") -> None:
         self.draws_ = draws
         self.convergence_ = Convergence.of(draws, sampler)
-        units = self._original_units()
-        coefficients = units["coef"].mean(axis=(0, 1))
-        intercept = units["intercept"].mean(axis=(0, 1))
-        self._set_coefficients(coefficients, intercept)
+        means = {name: mean_of_draws(array)[None, None] for name, array in draws.values.items()}
+        # The coefficients' units are linear, so that means have means.
+        units = self._original_units(means)
+        self._set_coefficients(units["coef"][0, 0], units["intercept"][0, 0])
 
     def _set_coefficients(self, coefficients: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coefficients, intercept
 
     # Reading.
 
-    def _original_units(self) -> dict[str, np.ndarray]:
-        """`coef`, `intercept` and the scales, `(chains, draws, ...)`."""
-        values = {name: np.asarray(array, np.float64) for name, array in self.draws_.values.items()}
-        beta = values.pop("beta")
+    def _original_units(
+        self, values: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """`coef`, `intercept` and the scales, `(chains, draws, ...)`.
+
+        **Arguments**: `values` of the sites; those of the draws if None.
+        """
+        given = dict(self.draws_.values if values is None else values)
+        beta = given.pop("beta")
         units = {"coef": self.columns_.coefficients(beta)}
-        alpha = values.pop("alpha", np.zeros((*beta.shape[:2], *beta.shape[3:])))
+        return self._with_scales(units, given, beta)
+
+    def _with_scales(
+        self, units: dict[str, np.ndarray], given: dict[str, np.ndarray], beta: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """The coefficients in `units` with the intercept and the scales."""
+        given = {name: np.asarray(array, np.float64) for name, array in given.items()}
+        alpha = given.pop("alpha", np.zeros((*beta.shape[:2], *beta.shape[3:])))
         units["intercept"] = alpha - self.columns_.shift(beta)
-        if "log_tau" in values:
-            units["tau"] = np.exp(values.pop("log_tau"))
-        return self._in_units({**units, **values})
+        if "log_tau" in given:
+            units["tau"] = np.exp(given.pop("log_tau"))
+        return self._in_units({**units, **given})
+
+    def _shown_units(self, rows: list[int]) -> dict[str, np.ndarray]:
+        """The intercept, the scales, and `coef N` of some varying columns by number."""
+        given = {name: array for name, array in self.draws_.values.items() if name != "lambda"}
+        beta = given.pop("beta")
+        scale = self.columns_.scale[self.columns_.varying][rows]
+        chosen = coefficients_at(beta, rows) / scale.reshape(-1, *[1] * (beta.ndim - 3))
+        units = self._with_scales({"coef": chosen}, given, beta)
+        return units | {f"coef {row}": units["coef"][:, :, k] for k, row in enumerate(rows)}
 
     def _predictors(self, x: Any) -> Iterator[Float[np.ndarray, "rows draws ..."]]:
         """The linear predictor of every draw in standard units, some rows at a time."""
         check_is_fitted(self)
-        x = validate_data(self, x, accept_sparse=True, dtype=np.float64, reset=False)
-        scores = self.columns_.transform(_dense(x))
-        beta, alpha = _flat(self.draws_.values["beta"]), self.draws_.values.get("alpha")
-        alpha = 0.0 if alpha is None else _flat(alpha)
-        rows = max(1, _BLOCK // beta[:, 0].size)
-        for first in range(0, len(scores), rows):
-            block = scores[first : first + rows]
-            yield np.einsum("np,dp...->nd...", block, beta, optimize=True) + alpha
+        x = validate_data(self, x, accept_sparse="csr", dtype=_KINDS, reset=False)
+        beta, alpha = self.draws_.values["beta"], self.draws_.values.get("alpha")
+        alpha = 0.0 if alpha is None else _flat(np.asarray(alpha))
+        each = max(math.prod(beta.shape[:2]) * math.prod(beta.shape[3:]), beta.shape[2])
+        rows = max(1, _BLOCK // each)
+        for first in range(0, x.shape[0], rows):
+            block = self.columns_.transform(_dense(x[first : first + rows]))
+            # Never all draws of all coefficients at once: they may be in a file.
+            parts = [
+                np.einsum("np,dp...->nd...", block, piece, optimize=True)
+                for piece in pieces_of_draws(beta)
+            ]
+            yield np.concatenate(parts, axis=1) + alpha
 
     @property
     def posterior_(self) -> xarray.DataTree:
-        """Everything ArviZ reads: `posterior`, `sample_stats`, `log_likelihood`, `log_prior`,
-        `posterior_predictive`, `prior` and `observed_data`; made when first asked for.
+        """ArviZ data tree: `posterior`, `sample_stats`, `log_likelihood`, `log_prior`,
+        `posterior_predictive`, `prior` and `observed_data`; made at the first access.
 
-        The local scales' noise xi is not part of `log_prior`: to scale the power of a prior is
-        to scale that of its hyperparameters.
+        The local scales' noise xi is not part of `log_prior`: scaling the power of a prior means
+        scaling that of its hyperparameters.
         """
         check_is_fitted(self)
         if not hasattr(self, "_tree"):
@@ -213,14 +237,19 @@ class Regression(BaseEstimator):
         """A table of the intercept, the scales and the largest coefficients, and a verdict.
 
         **Arguments**
-        - `coefficients`: how many are shown, by the probability that they are large.
+        - `coefficients`: number of coefficients to show, the most probably large ones first.
         - `size`: a coefficient is large if one standard deviation of its column changes the log odds
           (or the outcome, in its standard deviations) by more than this.
         """
         check_is_fitted(self)
         if not (np.isfinite(size) and size > 0.0):
             raise ValueError(f"size must be a positive number, got {size!r}")
-        units, names, outputs = self._original_units(), self._names(), self._outputs()
+        names, outputs = self._names(), self._outputs()
+        beta = self.draws_.values["beta"]
+        flat = beta.reshape(*beta.shape[:2], -1) if beta.ndim > 3 else beta
+        order, large = ranked(flat, size, coefficients)
+        places = [divmod(int(place), len(outputs)) for place in order]
+        units = self._shown_units(sorted({row for row, _ in places}))
         quantities = {}
         if self._settings["fit_intercept"]:
             for number, output in enumerate(outputs):
@@ -230,16 +259,13 @@ class Regression(BaseEstimator):
         for name in ("sigma", "tau"):
             if name in units:
                 quantities[name] = Quantity(units[name], signed=False)
-        beta = _flat(np.asarray(self.draws_.values["beta"]))
-        order, large = ranked(beta.reshape(len(beta), -1), size)
         columns = np.flatnonzero(self.columns_.varying)
-        for flat in order[:coefficients]:
-            row, output = divmod(int(flat), len(outputs))
+        for place, (row, output) in zip(order, places):
             name = names[columns[row]]
             label = f"{name}[{outputs[output]}]" if outputs[output] else name
-            coef = units["coef"][:, :, columns[row]]
+            coef = units[f"coef {row}"]
             values = coef[:, :, output] if outputs[output] else coef
-            quantities[label] = Quantity(values, large=float(large[flat]))
+            quantities[label] = Quantity(values, large=float(large[place]))
         notes = [self._sign_words(), f"P(large): {self._size_words(size)}"]
         if large.size > coefficients:
             notes.append(
@@ -288,7 +314,7 @@ class Regression(BaseEstimator):
             "inference": _name(self._settings["inference"]),
             "fit_intercept": self._settings["fit_intercept"],
         }
-        # JSON has no NaN, which stands for chains that never moved.
+        # JSON has no NaN (for chains that never moved).
         convergence = {
             name: _NEVER_MOVED if value != value else value
             for name, value in vars(self.convergence_).items()
@@ -319,11 +345,11 @@ class Regression(BaseEstimator):
         return model
 
     def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
-        """What a subclass saved of its own."""
+        """Restore the fields that a subclass added to the state."""
 
 
 def _keep(sites: dict[str, Any], *data: Any) -> dict[str, Any]:
-    # xi and tau follow from the others.
+    # xi and tau can be computed from the others.
     return {name: value for name, value in sites.items() if name not in ("xi", "eta", "tau")}
 
 
@@ -334,14 +360,6 @@ def _dense(x: Any) -> np.ndarray:
 def _flat(values: np.ndarray) -> np.ndarray:
     """Chains and draws on one axis."""
     return values.reshape(-1, *values.shape[2:])
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**31:
-        return int(random_state)
-    from sklearn.utils import check_random_state
-
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _name(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Take a linear NumPyro program apart: its scales, and its coefficients given them."""
+"""Split a linear NumPyro program into its scales, and its coefficients given the scales."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from numpyro.distributions.transforms import Transform, biject_to
 from predcp.linear._likelihood import Family
 from predcp.linear._target import Target
 
-# Normal sites in which the predictor is linear; the first of the two names that is sampled.
+# Names of the normal site in which the predictor is linear; the first one that is sampled.
 _NOISES, _INTERCEPT = ("eta", "xi"), "alpha"
 _FAMILIES: dict[type, Family] = {
     dist.BernoulliLogits: "bernoulli",
@@ -25,7 +25,7 @@ _FAMILIES: dict[type, Family] = {
 
 
 class Split(NamedTuple):
-    """One position of the scales: minus its log density, and what it means for the coefficients.
+    """One position of the scales: minus its log density, and the scales of the coefficients.
 
     **Arguments**: `log_scales` `(P, K)`, the intercept's last where there is one; `log_noise`.
     """
@@ -36,7 +36,7 @@ class Split(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the program observes: outcomes `(N,)` and how often each counts `(N,)`."""
+    """Observed rows of the program: outcomes `(N,)` and how often each counts `(N,)`."""
 
     outcomes: Array
     weights: Float[Array, " rows"]
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Scales:
-    """What remains of a linear model when its coefficients are set aside.
+    """The scales of a linear model, with its coefficients integrated out or drawn later.
 
     The program must take the design as its first argument, draw `xi` (or `eta`) from a normal
     around 0, name its coefficients `beta` (that times something positive) and its intercept, if
@@ -64,11 +64,11 @@ class Scales:
 
     @classmethod
     def of(cls, target: Target, *data: Any) -> "Scales":
-        """Take the program of a target apart; `data` of one problem."""
+        """Split the program of a target; `data` of one problem."""
         found: dict[str, Any] = {}
 
         def look(*data: Any) -> None:
-            # Only shapes are wanted; drawing a scale would mean inverting its prior.
+            # Only shapes are needed; to draw a scale its prior would have to be inverted.
             model = handlers.seed(target.model, jax.random.key(0))
             found.update(handlers.trace(model).get_trace(*data, **target.options))
 
@@ -111,7 +111,7 @@ class Scales:
         return np.concatenate([np.zeros(0), *parts.values()])
 
     def values(self, theta: Float[Array, " dim"]) -> tuple[dict[str, Array], Array]:
-        """The sites at a position, and the log of the volume they take there."""
+        """The sites at a position, and the log Jacobian of the transforms."""
         values, volume, begin = {}, jnp.zeros(()), 0
         for name, transform in self.transforms.items():
             end = begin + int(np.prod(self.shapes[name]))
@@ -122,9 +122,9 @@ class Scales:
         return values, volume
 
     def split(self, theta: Float[Array, " dim"], *data: Any) -> tuple[Split, Rows]:
-        """The scales at a position, and the observed rows, which are the same at all."""
+        """The scales at a position, and the observed rows, which are the same at every position."""
         values, log_density = self.values(theta)
-        # With u at 1 the coefficients are their own scales.
+        # With u = 1 the coefficients equal their scales.
         trace = self._trace(values, None, *data)
         for name in self.transforms:
             log_density = log_density + jnp.sum(trace[name]["fn"].log_prob(values[name]))

@@ -37,7 +37,7 @@ def slice_sample(
         inner = lower + (upper - lower) * place
         return jnp.where(phase == _LEFT, lower, jnp.where(phase == _RIGHT, upper, inner))
 
-    # One loop for all three phases, so that the density is compiled once and not three times.
+    # One loop for all three phases, so that the density is compiled once instead of three times.
     def onward(carry):
         phase, lower, upper, left, right, count, found = carry
         point = point_of(phase, lower, upper, count)
@@ -57,7 +57,7 @@ def slice_sample(
             jnp.where(ended, _DONE, _SHRINK),
             jnp.where(grow_left | grow_right, phase, phase + 1),
         )
-        # An end that may not grow any more need not be looked at.
+        # An end that may not grow any more is not evaluated.
         following = jnp.where((following == _LEFT) & (left == 0), _RIGHT, following)
         following = jnp.where((following == _RIGHT) & (right == 0), _SHRINK, following)
         return following, lower, upper, left, right, count + shrinking, found

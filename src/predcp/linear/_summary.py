@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from predcp._numerics.chains import bulk_ess, rank_normalised_rhat
+from predcp.linear._kept_steps import coefficients_at, mean_of_draws
 
 if TYPE_CHECKING:
     import pandas
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a fit says, and how far to trust it.
+    """Summary of a fit, with a verdict on its convergence.
 
     **Arguments**
     - `table`: one row per quantity, with its `median`, `5%` and `95%` quantiles, `P(>0)`, `P(large)`
       and, where there are chains, `rhat` and `ess`.
-    - `notes`: what the columns mean and how the fit went; `warnings`: what to do about it, empty
-      where all is well.
+    - `notes`: the meaning of the columns and the diagnostics; `warnings`: problems and what to do,
+      empty if there are none.
     """
 
     title: str
@@ -42,6 +43,10 @@ class Summary:
         below = "".join(f"<p>{html.escape(text)}</p>" for text in words)
         table = self.table.to_html(float_format=_number, na_rep="")
         return f"<p>{html.escape(self.title)}</p>{table}{below}"
+
+
+# Coefficients of one probability whose medians are compared.
+_MOST_MEDIANS = 2000
 
 
 @dataclass(frozen=True)
@@ -74,16 +79,20 @@ def summary_table(quantities: dict[str, Quantity], sampled: bool) -> pandas.Data
     return pandas.DataFrame(rows, index=list(quantities))
 
 
-def ranked(beta: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
+def ranked(beta: np.ndarray, size: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients by the probability of being larger than `size`, then by the median.
 
-    Posterior means are no guide: a few draws of a heavy tail decide them.
+    Posterior means are unreliable here: a few draws in a heavy tail determine them.
 
-    **Arguments**: `beta` `(draws, coefficients)` in standard units.
-    **Returns** the order, most probable first, and the probabilities.
+    **Arguments**: `beta` `(chains, draws, coefficients)` in standard units.
+    **Returns** the order of the first `most`, most probable first, and all probabilities.
     """
-    large = np.mean(np.abs(beta) > size, axis=0)
-    return np.lexsort((-np.abs(np.median(beta, axis=0)), -large)), large
+    large = mean_of_draws(beta, lambda piece: np.abs(piece) > size)
+    # Medians are compared among those whose probability may be among the first.
+    limit = np.sort(large)[-min(max(most, 1), large.size)]
+    close = np.flatnonzero(large >= limit)[:_MOST_MEDIANS]
+    medians = np.abs(np.median(coefficients_at(beta, close), axis=(0, 1)))
+    return close[np.lexsort((-medians, -large[close]))][:most], large
 
 
 def _number(value: float) -> str:

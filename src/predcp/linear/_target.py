@@ -1,9 +1,9 @@
-"""A posterior to explore: a NumPyro program with its data, in unconstrained coordinates."""
+"""The target of a sampler: a NumPyro program with its data, in unconstrained coordinates."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,11 @@ class Target:
 
     **Arguments**
     - `model`: `model(*data, **options)`, a NumPyro program.
-    - `data`: arrays; with `problems` set, each has a leading axis of so many data sets.
-    - `options`: what is the same for all and not an array.
-    - `keep`: `keep(sites, *data)` returns what to store of a draw, all sites if None.
+    - `data`: arrays; with `problems` set, each has a leading axis of data sets.
+    - `options`: values that are the same for all problems and not arrays.
+    - `keep`: `keep(sites, *data)` returns the values to store per draw; all sites if None.
+    - `family`: of outcomes of a linear predictor, where `data` are the design, the outcomes and,
+        perhaps, their weights; None for anything else.
     """
 
     model: Callable[..., None]
@@ -31,6 +33,7 @@ class Target:
     options: Mapping[str, Any] = field(default_factory=dict)
     problems: int | None = None
     keep: Callable[..., PyTree] | None = None
+    family: Literal["bernoulli", "normal"] | None = None
 
     @property
     def first_problem(self) -> tuple[Any, ...]:
@@ -41,7 +44,7 @@ class Target:
 
     @cached_property
     def prototype(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Shapes and kinds of a position, without running the model: that is hundreds of programs."""
+        """Shapes and types of a position, without running (and compiling) the model."""
 
         def begun(*data: Any) -> Position:
             key, options = jax.random.key(0), dict(self.options)
@@ -66,15 +69,15 @@ class Target:
         return constrain_fn(self.model, data, options, position, return_deterministic=True)
 
     def kept(self, position: Position, *data: Any) -> PyTree:
-        """What is stored of a draw."""
+        """Sites that are stored for each draw."""
         return self.kept_sites(self.sites(position, *data), *data)
 
     def kept_sites(self, sites: dict[str, Array], *data: Any) -> PyTree:
-        """What is stored of a draw, from its sites."""
+        """Stored values of a draw, from all its sites."""
         return sites if self.keep is None else self.keep(sites, *data)
 
     def start(self, key: Array, radius: float = 1.0) -> Position:
-        """Uniform in a box around 0."""
+        """Starting point, uniform in a box around 0."""
         keys = jax.random.split(key, len(self.prototype))
         return {
             name: jax.random.uniform(k, leaf.shape, leaf.dtype, -radius, radius)
@@ -83,7 +86,7 @@ class Target:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What decides the compiled program: everything but the numbers in the data."""
+        """Everything that determines the compiled program: all but the values of the data."""
         shapes = tuple((np.shape(a), jnp.result_type(a).name) for a in jax.tree.leaves(self.data))
         options = tuple(sorted(self.options.items()))
         precision = jnp.result_type(float).name
