@@ -1,4 +1,4 @@
-"""Every command through the real entry point, on bad input too."""
+"""Every command, on bad input too; the real entry point where a process of its own matters."""
 
 import http.server
 import json
@@ -10,19 +10,22 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from predcp import __version__
 
 MODELS = str(Path(__file__).parents[1] / "experiments")
+# Before a test sets another.
+DATA = os.environ.get("PREDCP_DATA")
 SCRIPT = Path(sys.executable).with_name("predcp")
 FIELDS = {"data", "prior", "inference", "metric", "mean", "se", "splits", "seconds"}
 FIELDS |= {"rhat_max", "divergences", "device"}
 
 
 @pytest.fixture
-def predcp(tmp_path):
-    """Run `predcp` in an empty folder."""
+def predcp_process(tmp_path):
+    """Run `predcp` in an empty folder, in a process of its own: a second or more each time."""
 
     def run(*arguments: str, data: str | None = None) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -37,14 +40,15 @@ def predcp(tmp_path):
 
 
 @pytest.fixture
-def predcp_here(tmp_path, monkeypatch):
-    """The same in this process, which has JAX loaded already."""
+def predcp(tmp_path, monkeypatch):
+    """The same in this process, which has the libraries loaded already."""
     from typer.testing import CliRunner
 
     from predcp.cli import app
 
     monkeypatch.chdir(tmp_path)
-    for name, value in (("PREDCP_DATA", str(tmp_path / "data")), ("COLUMNS", "200")):
+    monkeypatch.syspath_prepend(MODELS)
+    for name, value in environment(str(tmp_path / "data")).items():
         monkeypatch.setenv(name, value)
 
     def run(*arguments: str):
@@ -53,6 +57,7 @@ def predcp_here(tmp_path, monkeypatch):
         assert result.exception is None or isinstance(result.exception, SystemExit), (
             result.exception
         )
+        result.returncode = result.exit_code
         return result
 
     return run
@@ -74,8 +79,8 @@ def houses(tmp_path):
     return "houses.csv"
 
 
-def test_the_installed_script_and_the_module_agree(predcp):
-    module = predcp("--version")
+def test_the_installed_script_and_the_module_agree(predcp_process):
+    module = predcp_process("--version")
     assert (module.returncode, module.stdout) == (0, f"predcp {__version__}\n")
     if not SCRIPT.exists():
         pytest.skip("the predcp script is not installed beside this Python")
@@ -83,8 +88,8 @@ def test_the_installed_script_and_the_module_agree(predcp):
     assert script.stdout == module.stdout
 
 
-def test_help_is_quick_and_documents_exit_codes(predcp):
-    result = predcp("--help")
+def test_help_is_quick_and_documents_exit_codes(predcp_process):
+    result = predcp_process("--help")
     assert result.returncode == 0
     assert "Exit codes: 0 done; 1 some cells failed" in " ".join(result.stdout.split())
     heavy = ("jax", "numpy", "pandas", "pyarrow", "matplotlib", "sklearn", "scipy", "ray")
@@ -113,9 +118,9 @@ def test_help_is_quick_and_documents_exit_codes(predcp):
         ["fewshot", "training"],
     ],
 )
-def test_every_command_has_an_example(predcp_here, command):
-    result = predcp_here(*command, "--help")
-    assert result.exit_code == 0
+def test_every_command_has_an_example(predcp, command):
+    result = predcp(*command, "--help")
+    assert result.returncode == 0
     assert f"Example: predcp {' '.join(command)}" in " ".join(result.stdout.split())
 
 
@@ -198,9 +203,9 @@ def test_an_interruption_stops_cleanly_and_says_how_to_resume(tmp_path, number, 
     assert 0 < done < 400
 
 
-@pytest.mark.parametrize("table", ["table1", "table2", "table3"])
+@pytest.mark.parametrize("table", ["table1", "table2", "table3", "table3 --network pooled"])
 def test_tables_are_declared(predcp, table):
-    cells = json_lines(predcp("run", table, "--dry-run", "--json").stdout)
+    cells = json_lines(predcp("run", *table.split(), "--dry-run", "--json").stdout)
     assert len({cell["key"] for cell in cells}) == len(cells) > 10
 
 
@@ -238,6 +243,15 @@ def test_the_store_is_packed_and_read_as_before(predcp, tmp_path):
     assert predcp("results", "grid", "--format", "json").stdout == rows
     assert "4 already done" in predcp("run", "cell_models:grid").stderr
     assert predcp("report", "grid").returncode == 0
+    # A file of something else stays what it is, and is named.
+    foreign = tmp_path / "results" / "study.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), foreign)
+    listed = predcp("results", "--format", "json")
+    assert json_lines(listed.stdout) == [{"experiment": "grid"}]
+    assert "study.parquet is left out" in listed.stderr
+    unpacked = predcp("store", "unpack")
+    assert unpacked.returncode == 0 and "study.parquet is left out" in unpacked.stderr
+    assert predcp("store", "pack").returncode == 0 and foreign.exists()
     assert predcp("store", "unpack", "grid").stdout == "grid: 4 cells in results/grid\n"
     assert len(list((tmp_path / "results" / "grid").glob("*/cell.json"))) == 4
 
@@ -301,13 +315,12 @@ def test_fit_and_predict_several_classes(predcp, tmp_path):
 
 @pytest.fixture
 def yacht_address():
-    folder = os.environ.get("PREDCP_DATA")
-    if not folder:
+    if not DATA:
         pytest.skip("PREDCP_DATA is not set, so there are no real data files to serve")
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments, **keywords):
-            super().__init__(*arguments, directory=f"{folder}/uci", **keywords)
+            super().__init__(*arguments, directory=f"{DATA}/uci", **keywords)
 
         def log_message(self, format, *arguments):
             pass
@@ -333,8 +346,8 @@ def test_data_commands(predcp, tmp_path, yacht_address):
 
 
 @pytest.mark.long
-def test_the_demo(predcp):
-    result = predcp("demo")
+def test_the_demo(predcp_process):
+    result = predcp_process("demo")
     assert result.returncode == 0, result.stderr
 
 
@@ -396,24 +409,24 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), BAD)
-def test_bad_input_is_one_line_and_a_documented_code(predcp_here, houses, arguments, code, message):
-    result = predcp_here(*arguments)
-    assert result.exit_code == code, result.stderr
+def test_bad_input_is_one_line_and_a_documented_code(predcp, houses, arguments, code, message):
+    result = predcp(*arguments)
+    assert result.returncode == code, result.stderr
     assert message in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
 
 
-def test_bad_input_through_the_real_entry_point(predcp, houses):
+def test_bad_input_through_the_real_entry_point(predcp_process, houses):
     arguments, code, message = BAD[1]
-    result = predcp(*arguments)
+    result = predcp_process(*arguments)
     assert result.returncode == code
     assert message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_an_estimator_that_does_not_fit_the_target_says_so(predcp_here, tmp_path):
+def test_an_estimator_that_does_not_fit_the_target_says_so(predcp, tmp_path):
     (tmp_path / "two.csv").write_text("a,y\n1,no\n2,yes\n3,no\n4,yes\n5,yes\n")
-    wrong = predcp_here("fit", "two.csv", "--target", "y", "--model", "ridge")
-    assert wrong.exit_code == 2
+    wrong = predcp("fit", "two.csv", "--target", "y", "--model", "ridge")
+    assert wrong.returncode == 2
     assert "the model 'ridge' does not fit a binary target" in wrong.stderr
 
 

@@ -59,7 +59,9 @@ def test_a_difficult_file_is_fitted_by_following_the_advice(predcp, table):
     assert "leave it out: --drop patient_id" in fitted.stderr
     assert "on 29 rows and 3 features" in fitted.stdout
     quiet = predcp(*words, "--drop", "patient_id", "--separator", ";")
-    assert quiet.stderr == "" and "on 29 rows and 2 features" in quiet.stdout
+    assert "on 29 rows and 2 features" in quiet.stdout
+    notes = quiet.stderr.splitlines()
+    assert len(notes) == 1 and notes[0].endswith("rows with missing values are left out, 1 of 30")
 
 
 def test_whole_numbers_can_be_classes(predcp, table):
@@ -89,6 +91,7 @@ def test_sampling_options_reach_the_sampler(predcp, tmp_path):
     [
         ({"inference": "laplace", "chains": 2}, "--inference laplace takes no --chains"),
         ({"inference": "gibbs", "acceptance": 0.9}, "--inference gibbs takes no --acceptance"),
+        ({"max_seconds": 9.0, "max_depth": -1}, "max_depth must be at least 1"),
         (
             {"inference": "hmc"},
             "--inference must be one of auto, nuts, gibbs, laplace, vi, got 'hmc'",
@@ -98,6 +101,16 @@ def test_sampling_options_reach_the_sampler(predcp, tmp_path):
 def test_options_that_do_not_go_together(sampling, message):
     with pytest.raises(ValueError, match=message):
         estimator_arguments("linear", {"prior": None, "seed": None}, sampling)
+
+
+def test_options_say_which_sampler_is_meant():
+    from predcp.linear import Auto, Nuts
+
+    nothing = {"prior": None, "seed": None}
+    limited = estimator_arguments("linear", nothing, {"inference": None, "max_seconds": 9.0})
+    assert limited == {"inference": Auto(max_seconds=9.0)}
+    warmed = estimator_arguments("linear", nothing, {"warmup": 9, "max_seconds": 9.0})
+    assert warmed == {"inference": Nuts(warmup=9, max_seconds=9.0)}
 
 
 def test_every_option_of_a_sampler_exists():
@@ -133,6 +146,7 @@ def test_help_lists_every_prior_and_inference(predcp):
     ("message", "words"),
     [
         ("use missing='impute' or drop=['id']", "use --missing impute or --drop id"),
+        ("give drop=['a, b'] and separator=';'", "give --drop 'a, b' and --separator ';'"),
         ("give classes=True", "give --classes"),
         ("workers must be at least 1", "--workers must be at least 1"),
         (
@@ -140,10 +154,24 @@ def test_help_lists_every_prior_and_inference(predcp):
             "run --inference nuts --warmup 200 --acceptance 0.95.",
         ),
         ("x=3 and tau must be positive", "x=3 and tau must be positive"),
+        ("--prior must be one of ecp, got 'foo'", "--prior must be one of ecp, got 'foo'"),
     ],
 )
 def test_messages_in_the_words_of_the_command_line(message, words):
     assert in_options(message) == words
+
+
+def test_a_seed_that_is_none_names_the_option(predcp, table):
+    refused = predcp("fit", table, "--target", "grade", "--encoding", "latin-1", "--seed", "-3",
+                     "--drop", "when", "--missing", "impute")  # fmt: skip
+    assert refused.exit_code == 2
+    assert "--seed must be a whole number from 0 to 2**32 - 1" in refused.stderr
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_fit(predcp, table):
+    refused = predcp("fit", table, "--target", "price", "--output", "absent/model.safetensors")
+    assert refused.exit_code == 2
+    assert "--output must lie in a folder that exists, got 'absent/model" in refused.stderr
 
 
 def test_the_base_rate_on_rare_events(tmp_path, predcp):

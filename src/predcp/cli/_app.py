@@ -45,7 +45,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`head`, say) has left: Python would complain when it flushes at the end.
+        # The reader (`head`, for instance) has closed the pipe; avoid an error of the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)

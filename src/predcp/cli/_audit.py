@@ -1,4 +1,4 @@
-"""`predcp audit`: what the priors of a NumPyro program say about its predictions."""
+"""`predcp audit`: what the priors of a NumPyro program imply for its predictions."""
 
 import inspect
 import sys
@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from predcp.cli._errors import errors
-from predcp.cli._options import EncodingOption, JsonOption, SeparatorOption
+from predcp.cli._options import (
+    ColumnsOption,
+    EncodingOption,
+    JsonOption,
+    ObservedOption,
+    ScaleOption,
+    SeparatorOption,
+)
 from predcp.cli._programs import load_program, match_arguments, read_columns
 
 
@@ -23,23 +30,20 @@ def audit_command(
     program: Annotated[
         str, typer.Argument(help="A NumPyro program: module:function or file.py:function.")
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="CSV or Parquet file; its columns are the program's arguments."),
+    data: ColumnsOption = None,
+    scale: ScaleOption = None,
+    observed: ObservedOption = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also save a picture of the audit in this file.")
     ] = None,
-    scale: Annotated[list[str] | None, typer.Option(help="Scale; repeat (default: all).")] = None,
-    observed: Annotated[
-        list[str] | None, typer.Option(help="Site to predict that has no data; repeat.")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="Also draw it, into this file.")] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what the present prior of every scale means for the predictions.
+    """Report what the present prior of every scale implies for the predictions.
 
-    A column becomes the argument of its name; text becomes numbers from 0, in the order of the
-    alphabet. An argument named `data` takes all columns, as a dictionary.
+    Each column is passed as the argument of the same name; text becomes numbers from 0, in
+    alphabetical order. An argument named `data` takes all columns, as a dictionary.
     """
     with errors():
         from predcp.program import audit

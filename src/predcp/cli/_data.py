@@ -53,7 +53,7 @@ def data_fetch(
     directory: DirectoryOption = None,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="Another address of the same file (the hash must still match); repeat."),
+        typer.Option(help="Another address of the same file (the hash must match); repeatable."),
     ] = None,
 ) -> None:
     """Download data sets, check their hashes, and put them in the data directory."""
@@ -72,7 +72,9 @@ def data_fetch(
 
 @_data.command("check", epilog="Example: predcp data check")
 def data_check(
-    names: Annotated[list[str] | None, typer.Argument(help="Default: all on disk.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Data sets (default: all on disk).")
+    ] = None,
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -19,9 +19,11 @@ import predcp
 
 OPERATIONS = np.array([47, 148, 119, 810, 211, 196, 148, 215, 207, 97, 256, 360])
 DEATHS = np.array([0, 18, 8, 46, 8, 13, 9, 31, 14, 8, 29, 24])
-# Hospitals that the second half of the demo keeps: with few groups a prior speaks loudest.
+# Hospitals in the second half of the demo: with few groups the prior matters most.
 FEW = slice(0, 4)
 SENTENCE = predcp.tail(odds_ratio=2.0, probability=0.05)
+# Where the axis of posterior ratios ends.
+_WIDEST = 40.0
 _COLOURS = {"before": "#8c8c8c", "after": "#0072B2"}
 _LABELS = {
     "before": "sigma ~ HalfCauchy(5)",
@@ -51,7 +53,7 @@ def posterior(model: Any, rows: slice) -> dict[str, np.ndarray]:
 
 
 def demo(output: Path) -> Path:
-    """Audit, say a sentence, fit before and after; print words and draw one picture."""
+    """Audit, state a sentence, fit before and after; print the results and draw one picture."""
     started = time.perf_counter()
     _say("the model: deaths in hospitals, sigma ~ HalfCauchy(5)")
     before = predcp.audit(surgery, OPERATIONS, DEATHS)
@@ -135,14 +137,16 @@ def _draw_posterior(panel: Any, fits: dict[tuple[str, str], dict[str, np.ndarray
     for height, (group, name) in zip(heights, fits):
         low, centre, high = _ratios(fits[group, name])
         panel.plot([low, high], [height, height], color=_COLOURS[name], linewidth=3)
+        if high > _WIDEST:
+            panel.plot(_WIDEST, height, ">", color=_COLOURS[name], clip_on=False)
         panel.plot(centre, height, "o", color=_COLOURS[name])
-        words = f"{centre:.1f} ({low:.1f} to {high:.1f})"
+        words = f"{centre:.1f} ({low:.1f} to {high:{'.1f' if high < 100.0 else '.0f'}})"
         panel.annotate(
             words, (low, height), xytext=(0, 6), textcoords="offset points", fontsize=10,
             color=_COLOURS[name],
         )  # fmt: skip
     panel.set_xscale("log")
-    panel.set_xlim(0.95, 40.0)
+    panel.set_xlim(0.95, _WIDEST)
     panel.set_ylim(0.2, 3.5)
     panel.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
     panel.minorticks_off()

@@ -35,8 +35,10 @@ def errors() -> Iterator[None]:
         hint = install_command("experiments")
         fail(f"{error}; an optional dependency may be missing: {hint}", UNAVAILABLE)
     except BrokenPipeError:
-        # The reader (`head`, say) has seen enough.
+        # The reader (`head`, for instance) has closed the pipe.
         raise typer.Exit from None
+    except TimeoutError as error:
+        fail(in_options(str(error)), FAILED)
     except (DataError, SavedModelError, LookupError, OSError) as error:
         fail(in_options(str(error)), MISSING_INPUT)
     except ValueError as error:

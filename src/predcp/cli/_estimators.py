@@ -8,28 +8,29 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 REGRESSION = "regression"
-# What may be said about a sampler, and the argument that takes it.
-_CHAINS = {"chains": "chains", "warmup": "warmup", "draws": "draws"}
+# Options of samplers, and the arguments that they set.
+_LIMIT = {"max_seconds": "max_seconds"}
+_CHAINS = {"chains": "chains", "warmup": "warmup", "draws": "draws", **_LIMIT}
 # By the name of an inference: the class in predcp.linear, and its options.
 SAMPLERS: dict[str, tuple[str, dict[str, str]]] = {
-    "auto": ("Auto", {"chains": "chains", "draws": "draws"}),
+    "auto": ("Auto", {"chains": "chains", "draws": "draws", **_LIMIT}),
     "nuts": ("Nuts", {**_CHAINS, "acceptance": "target_acceptance", "max_depth": "max_depth"}),
     "gibbs": ("Gibbs", _CHAINS),
-    "laplace": ("Laplace", {"draws": "draws"}),
-    "vi": ("MeanField", {"draws": "draws"}),
+    "laplace": ("Laplace", {"draws": "draws", **_LIMIT}),
+    "vi": ("MeanField", {"draws": "draws", **_LIMIT}),
 }
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How `predcp fit` makes an estimator.
+    """Recipe by which `predcp fit` makes an estimator.
 
     **Arguments**
     - `regression`, `classes`: `module:class` for a target of numbers and for one of classes.
     - `priors`: names; one that ends in `NUMBER` takes any.
-    - `options`: what may be said about it, and the name of the argument that takes it.
+    - `options`: its options on the command line, and the arguments that they set.
     - `sampled`: whether `--inference` and the samplers' options apply.
-    - `report`: the method whose answer is printed after a fit.
+    - `report`: the method whose result is printed after a fit.
     - `deviations`: whether it predicts standard deviations of new observations.
     """
 
@@ -100,7 +101,7 @@ class Estimator(Protocol):
 
 
 class EstimatorUnavailable(LookupError):
-    """No such estimator; the message lists those there are."""
+    """No such estimator; the message lists the known ones."""
 
 
 def resolve_estimator(name: str, task: str = REGRESSION) -> type[Estimator]:
@@ -122,27 +123,29 @@ def resolve_estimator(name: str, task: str = REGRESSION) -> type[Estimator]:
 def estimator_arguments(
     name: str, options: Mapping[str, Any], sampling: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Arguments of an estimator for what was said on the command line.
+    """Arguments of an estimator from the options of the command line.
 
     **Arguments:** `options`, `prior` and `seed`; `sampling`, `inference` and the options of its
-    sampler; None where nothing was said.
+    sampler; None where nothing is stated.
     """
     entry = ESTIMATORS[name]
-    said = {option: value for option, value in options.items() if value is not None}
+    stated = {option: value for option, value in options.items() if value is not None}
     asked = {option: value for option, value in sampling.items() if value is not None}
     known = [*entry.options, *(sampling if entry.sampled else ())]
-    _require_known(f"the model {name!r}", [*said, *asked], known)
-    if "prior" in said:
-        _require_prior(said["prior"], entry.priors)
-    arguments = {entry.options[option]: value for option, value in said.items()}
+    _require_known(f"the model {name!r}", [*stated, *asked], known)
+    if "prior" in stated:
+        _require_prior(stated["prior"], entry.priors)
+    arguments = {entry.options[option]: value for option, value in stated.items()}
     if asked:
-        arguments["inference"] = _inference(dict(asked), said.get("seed"))
+        arguments["inference"] = _inference(dict(asked), stated.get("seed"))
     return arguments
 
 
 def _inference(asked: dict[str, Any], seed: int | None) -> Any:
-    """The name of an inference, or its object if more was said."""
-    name = asked.pop("inference", "nuts")
+    """The name of an inference, or its object if options are given."""
+    # Its options say which sampler is meant.
+    unnamed = "auto" if asked.keys() <= SAMPLERS["auto"][1].keys() else "nuts"
+    name = asked.pop("inference", unnamed)
     if name not in SAMPLERS:
         raise ValueError(f"--inference must be one of {', '.join(SAMPLERS)}, got {name!r}")
     class_name, known = SAMPLERS[name]
@@ -168,8 +171,8 @@ def _require_prior(prior: str, known: Sequence[str]) -> None:
         raise ValueError(f"--prior must be one of {', '.join(known)}, got {prior!r}")
 
 
-def _require_known(what: str, said: Sequence[str], known: Sequence[str]) -> None:
-    unknown = [option for option in said if option not in known]
+def _require_known(what: str, stated: Sequence[str], known: Sequence[str]) -> None:
+    unknown = [option for option in stated if option not in known]
     if unknown:
         raise ValueError(f"{what} takes no {_flags(unknown)}; it takes: {_flags(known)}")
 

@@ -9,7 +9,13 @@ import typer
 
 from predcp._support.extras import install_command
 from predcp.cli._errors import UNAVAILABLE, USAGE, errors, fail
-from predcp.cli._options import EncodingOption, SeparatorOption
+from predcp.cli._options import (
+    ColumnsOption,
+    EncodingOption,
+    ObservedOption,
+    ScaleOption,
+    SeparatorOption,
+)
 from predcp.cli._programs import load_program, match_arguments, read_columns
 
 
@@ -25,24 +31,22 @@ def explore_command(
     program: Annotated[
         str | None,
         typer.Argument(
-            help="A NumPyro program of yours: module:function or file.py:function. It is run."
+            help="Your NumPyro program: module:function or file.py:function. It is run."
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="CSV or Parquet file; its columns are the program's arguments."),
-    ] = None,
-    scale: Annotated[list[str] | None, typer.Option(help="Scale; repeat (default: all).")] = None,
-    observed: Annotated[
-        list[str] | None, typer.Option(help="Site to predict that has no data; repeat.")
-    ] = None,
+    data: ColumnsOption = None,
+    scale: ScaleOption = None,
+    observed: ObservedOption = None,
     port: Annotated[int, typer.Option(min=1, help="Port, or the next free one.")] = 2718,
     host: Annotated[
-        str, typer.Option(help="Address; any but this machine's own lets others in.")
+        str,
+        typer.Option(
+            help="Address to serve at; other machines can connect unless it is this machine's own."
+        ),
     ] = "127.0.0.1",
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
     check: Annotated[
-        bool, typer.Option("--check", help="Build the page once, say what it shows, and stop.")
+        bool, typer.Option("--check", help="Build the page once, print its summary, and stop.")
     ] = False,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
@@ -50,7 +54,7 @@ def explore_command(
     """Explore priors in the browser: charts, a summary in words, and the NumPyro code.
 
     With PROGRAM, the page shows the present prior of each of its scales, and beside it the prior
-    that a sentence of yours gives. Columns become arguments as in `predcp audit`.
+    of a sentence that you state. Columns become arguments as in `predcp audit`.
     """
     with errors():
         if importlib.util.find_spec("marimo") is None:
@@ -73,7 +77,7 @@ def explore_command(
 
 
 def demo_command(
-    output: Annotated[Path, typer.Option(help="Folder of what it makes.")] = Path("demo_output"),
+    output: Annotated[Path, typer.Option(help="Folder of the output.")] = Path("demo_output"),
 ) -> None:
     """Audit a hospital model, state its prior in one sentence, and fit before and after."""
     with errors():

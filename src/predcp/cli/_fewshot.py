@@ -1,4 +1,4 @@
-"""`predcp fewshot`: what few-shot runs kept besides their cells."""
+"""`predcp fewshot`: scores and checkpoints of few-shot runs."""
 
 import json
 from pathlib import Path
@@ -21,11 +21,13 @@ def add_to(app: typer.Typer) -> None:
 
 @_fewshot.command("compare", epilog="Example: predcp fewshot compare checkpoints/scores")
 def compare_command(
-    folder: Annotated[Path, typer.Argument(help="Scores in a folder of checkpoints.")],
-    part: Annotated[str, typer.Option(help="test or check (validation classes).")] = "test",
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of scores, inside the folder of checkpoints.")
+    ],
+    part: Annotated[str, typer.Option(help="Tasks: test, or check (validation classes).")] = "test",
     as_json: JsonOption = False,
 ) -> None:
-    """Compare priors on the same tasks; with --json on test and on validation tasks."""
+    """Compare priors on the same tasks; --json prints test and validation tasks."""
     with errors():
         from predcp import paper
 
@@ -42,11 +44,13 @@ def compare_command(
 @_fewshot.command("training", epilog="Example: predcp fewshot training run.checkpoint")
 def training_command(
     checkpoints: Annotated[list[Path], typer.Argument(help="Checkpoint files.")],
-    seed: Annotated[int | None, typer.Option(help="Runs of this seed alone.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw them, into runs.png say.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Only runs with this seed.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also save a picture of the runs in this file.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how training goes: accuracy, and the scale and kappa of every module."""
+    """Show the course of training: accuracy, and the scale and kappa of every module."""
     with errors():
         from predcp import paper
 

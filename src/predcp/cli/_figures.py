@@ -22,14 +22,14 @@ def add_to(app: typer.Typer) -> None:
 def figures_command(
     names: Annotated[list[str] | None, typer.Argument(help="Figures (default: all).")] = None,
     output: Annotated[Path, typer.Option(help="Folder of the figures.")] = Path("figures"),
-    list_them: Annotated[bool, typer.Option("--list", help="List them, make nothing.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List the figures only.")] = False,
     points: Annotated[
         int | None, typer.Option(min=4, help="Points per curve (default: each figure's own).")
     ] = None,
     keep_data: Annotated[bool, typer.Option("--data", help="Also save the numbers (npz).")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the paper's figures: PDF, PNG, and a caption that says what to see and what is wrong."""
+    """Make the paper's figures: PDF, PNG, and a caption that explains the figure and its known errors."""
     with errors():
         import jax
 

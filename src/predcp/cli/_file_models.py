@@ -29,7 +29,7 @@ _KIND = "file-estimator"
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was fitted, for a person to check.
+    """Description of a fit, for a person to check.
 
     **Arguments:** `summary`, a table and how far to trust it (of a residual network, its layers);
     `warnings`, what to do about it. None and empty for an estimator with an exact answer.
@@ -63,6 +63,8 @@ def fit_file(
     - `options`: how the file is read.
     - `progress`: None, True for a bar, or a function of (done, total).
     """
+    if not output.resolve().parent.is_dir():
+        raise ValueError(f"output must lie in a folder that exists, got {str(output)!r}")
     loaded = load_file(path, target, options)
     table = loaded.table
     name = estimator or DEFAULTS[table.task]
@@ -80,7 +82,7 @@ def fit_file(
         target_values = np.array(table.class_names)[table.target]
     model = chosen(**arguments)
     with warnings.catch_warnings():
-        # They are part of the summary.
+        # Warnings are part of the summary.
         warnings.simplefilter("ignore", _convergence_warning())
         model.fit(features, target_values)
     summary = None if entry.report is None else getattr(model, entry.report)()
@@ -123,7 +125,7 @@ def predict_file(
     classes = [str(name) for name in getattr(model, "classes_")]  # noqa: B009
     best = np.argmax(probabilities, axis=1)
     predicted = pandas.DataFrame({"prediction": [classes[number] for number in best]})
-    # In the order of the file's own values: 10 after 9.
+    # In the order of the file's values: 10 after 9.
     for name in config["class_names"]:
         predicted[f"probability_{name}"] = probabilities[:, classes.index(name)]
     return predicted

@@ -15,7 +15,7 @@ from predcp.cli._options import (
     JsonOption,
     MissingOption,
     SeparatorOption,
-    separator_character,
+    file_options,
 )
 from predcp.cli._output import print_json_lines
 from predcp.cli._words import in_options
@@ -27,8 +27,8 @@ _PRIORS = (
     "Of ridge: evidence, unit, wide."
 )
 _INFERENCES = (
-    "auto (default: nuts or gibbs by the table), nuts (any table), gibbs (many columns, few rows), "
-    "laplace (quick, approximate) or vi (approximate); of linear and logistic."
+    "auto (default: nuts, gibbs or laplace by the table), nuts (any table), gibbs (many columns, few "
+    "rows), laplace (quick, approximate) or vi (approximate); of linear and logistic."
 )
 
 
@@ -51,37 +51,37 @@ def fit_command(
     ] = None,
     prior: Annotated[str | None, typer.Option(help=_PRIORS)] = None,
     inference: Annotated[str | None, typer.Option(help=_INFERENCES)] = None,
-    chains: Annotated[int | None, typer.Option(help="Of nuts and gibbs.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Steps per chain that are not kept.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws that each chain keeps.")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains of nuts and gibbs.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Warm-up steps per chain.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept per chain.")] = None,
     acceptance: Annotated[
         float | None,
-        typer.Option(help="Of nuts, between 0 and 1 (0.8): higher means smaller steps."),
+        typer.Option(
+            help="Target acceptance of nuts, 0 to 1 (default 0.8); higher: smaller steps."
+        ),
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(help="Of nuts: 2 to this power is the most steps of a draw.")
+        int | None, typer.Option(help="Tree depth of nuts: at most 2 to this power steps per draw.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the draws.")] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Time limit; the summary says what was reached.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the draws.")] = None,
     missing: MissingOption = "refuse",
     drop: DropOption = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     classes: ClassesOption = False,
-    output: Annotated[Path, typer.Option(help="Where to save it.")] = Path("model.safetensors"),
+    output: Annotated[Path, typer.Option(help="File of the saved model.")] = Path(
+        "model.safetensors"
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Fit a model to a file and save it (arrays and JSON, never code)."""
     with errors():
         from predcp.cli._file_models import fit_file
-        from predcp.data import FileOptions
 
-        options = FileOptions(
-            missing,  # pyright: ignore[reportArgumentType]
-            tuple(drop or ()),
-            separator_character(separator),
-            encoding,
-            classes,
-        )
+        options = file_options(missing, drop, separator, encoding, classes)
         sampling = {
             "inference": inference,
             "chains": chains,
@@ -89,6 +89,7 @@ def fit_command(
             "draws": draws,
             "acceptance": acceptance,
             "max_depth": max_depth,
+            "max_seconds": max_seconds,
         }
         # A bar in a pipe or a log file is noise.
         progress = sys.stderr.isatty() and not as_json
@@ -96,8 +97,8 @@ def fit_command(
     summary = None if fitted.summary is None else in_options(fitted.summary)
     if as_json:
         words = [in_options(warning) for warning in fitted.warnings]
-        told = {"summary": summary, "warnings": words, "output": str(output)}
-        print(json.dumps(vars(fitted) | told))
+        more = {"summary": summary, "warnings": words, "output": str(output)}
+        print(json.dumps(vars(fitted) | more))
         return
     if summary is not None:
         print(f"{summary}\n")
@@ -118,9 +119,8 @@ def predict_command(
     """Predict the rows of a file with a saved model."""
     with errors():
         from predcp.cli._file_models import predict_file
-        from predcp.data import FileOptions
 
-        options = FileOptions(separator=separator_character(separator), encoding=encoding)
+        options = file_options(separator=separator, encoding=encoding)
         frame = predict_file(model, file, options)
         if as_json:
             print_json_lines(frame.to_dict(orient="records"))

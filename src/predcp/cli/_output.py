@@ -3,11 +3,21 @@
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-# Columns of scripts' formats that would squeeze all others on a terminal.
+# Columns of the formats for scripts that are too wide for a terminal.
 _TOO_WIDE = ("device", "settings", "key")
 FORMATS = ("table", "json", "csv")
+
+
+def note_foreign_files(path: Path) -> None:
+    """Say on standard error which files of a store a command leaves out."""
+    from predcp import experiments
+
+    for name in experiments.foreign_files(path):
+        note = "left out: it holds no cells (`predcp store pack` did not write it)"
+        print(f"predcp: {path / name} is {note}", file=sys.stderr)
 
 
 def print_json_lines(rows: Sequence[Any]) -> None:

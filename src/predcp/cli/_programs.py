@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from predcp.cli._errors import USAGE, fail
-from predcp.cli._options import separator_character
+from predcp.cli._options import file_options
 
 
 def load_program(name: str) -> Callable[..., Any]:
@@ -40,11 +40,9 @@ def read_columns(path: Path, separator: str | None, encoding: str | None) -> dic
     """The columns of a file as arrays of numbers; text is coded from 0."""
     import numpy as np
 
-    from predcp.data import FileOptions, read_frame
+    from predcp.data import read_frame
 
-    frame = read_frame(
-        path, FileOptions(separator=separator_character(separator), encoding=encoding)
-    )
+    frame = read_frame(path, file_options(separator=separator, encoding=encoding))
     columns: dict[str, Any] = {}
     for name, column in frame.items():
         if column.isna().any():

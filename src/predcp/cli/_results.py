@@ -7,7 +7,7 @@ import typer
 
 from predcp.cli._errors import MISSING_INPUT, USAGE, errors, fail
 from predcp.cli._options import DataOption, InferenceOption, PriorOption, StoreOption
-from predcp.cli._output import FORMATS, print_rows
+from predcp.cli._output import FORMATS, note_foreign_files, print_rows
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def results_command(
     data: DataOption = None,
     prior: PriorOption = None,
     inference: InferenceOption = None,
-    metric: Annotated[list[str] | None, typer.Option(help="Metric; repeat.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="Metric; repeatable.")] = None,
     cells: Annotated[
         bool, typer.Option(help="One row per cell and metric instead of means.")
     ] = False,
@@ -36,11 +36,15 @@ def results_command(
             fail(f"--format must be table, json or csv, got {output_format!r}", USAGE)
         if table is None:
             names = experiments.experiments(store)
+            note_foreign_files(store)
             print_rows([{"experiment": name} for name in names], output_format)
             return
         chosen = experiments.Store(store, table)
         if not chosen.exists:
-            fail(f"{store} has no {table}; run `predcp run {table}` first", MISSING_INPUT)
+            fail(
+                f"{store} has no results of {table!r}; run `predcp run {table}` first",
+                MISSING_INPUT,
+            )
         rows = experiments.result_rows(
             chosen,
             cells,

@@ -3,15 +3,14 @@
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from predcp.cli._errors import FAILED, INTERRUPTED, errors, fail
+from predcp.cli._errors import FAILED, errors
 from predcp.cli._options import (
     ClassesOption,
     DataOption,
@@ -24,9 +23,10 @@ from predcp.cli._options import (
     PriorOption,
     SeparatorOption,
     StoreOption,
-    separator_character,
+    file_options,
 )
 from predcp.cli._output import print_json_lines
+from predcp.cli._stopping import say_how_to_resume, stop_on_terminate
 
 if TYPE_CHECKING:
     from predcp.experiments import Cell, Store
@@ -40,29 +40,40 @@ def add_to(app: typer.Typer) -> None:
 def run_command(
     experiment: Annotated[
         str,
-        typer.Argument(help="toy, table1, table2, table3, appendix-..., or 'module:function'."),
+        typer.Argument(help="toy, table1, table2, table3, appendix-..., or your module:function."),
     ],
     data: DataOption = None,
     prior: PriorOption = None,
     inference: InferenceOption = None,
-    splits: Annotated[str | None, typer.Option(help="5 (the first five), 0,3 or 2-4.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="3 (seeds 0 to 2), 0,7 or 2-4.")] = None,
-    cell: Annotated[list[str] | None, typer.Option(help="Beginning of a cell's key.")] = None,
+    splits: Annotated[
+        str | None, typer.Option(help="Splits: 5 (the first five), 0,3 or 2-4.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="Seeds: 3 (0, 1 and 2), 0,7 or 2-4.")] = None,
+    cell: Annotated[
+        list[str] | None, typer.Option(help="Start of a cell's key; repeatable.")
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(help="Another network of the experiment: pooled, of table3.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Target column of a --data file.")] = None,
     missing: MissingOption = "refuse",
     drop: DropOption = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     classes: ClassesOption = False,
-    engine: Annotated[str, typer.Option(help="process, pool, batch or ray.")] = "process",
-    workers: Annotated[int | None, typer.Option(help="Of the pool (default: cores).")] = None,
-    address: Annotated[str | None, typer.Option(help="Of the Ray cluster.")] = None,
-    gpus: Annotated[float, typer.Option(help="GPUs a cell needs on the cluster.")] = 0.0,
+    engine: Annotated[
+        str, typer.Option(help="How cells run: process, pool, batch or ray.")
+    ] = "process",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of the pool (default: one per core).")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster.")] = None,
+    gpus: Annotated[float, typer.Option(help="GPUs per cell on the cluster.")] = 0.0,
     together: Annotated[
         int | None,
         typer.Option(
             envvar="PREDCP_TOGETHER",
-            help="Most cells in one program of a batch (default: the model's own).",
+            help="Largest number of cells in one batch program (default: the model's own).",
         ),
     ] = None,
     store: StoreOption = Path("results"),
@@ -71,16 +82,19 @@ def run_command(
     checkpoints: Annotated[
         Path | None,
         typer.Option(
-            envvar="PREDCP_CHECKPOINTS", help="Folder from which interrupted long fits go on."
+            envvar="PREDCP_CHECKPOINTS",
+            help="Folder of checkpoints, from which interrupted long fits resume.",
         ),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(envvar="PREDCP_SECONDS", min=0, help="Pause long fits after so many seconds."),
+        typer.Option(
+            envvar="PREDCP_SECONDS", min=0, help="Pause long fits after this number of seconds."
+        ),
     ] = None,
     retry_failed: Annotated[bool, typer.Option(help="Also run cells that failed before.")] = False,
-    dry_run: Annotated[bool, typer.Option(help="List the cells, run nothing.")] = False,
-    quiet: Annotated[bool, typer.Option(help="No progress.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="List the cells and run nothing.")] = False,
+    quiet: Annotated[bool, typer.Option(help="Show no progress.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment's cells; finished ones are kept, so the same command resumes."""
@@ -88,22 +102,23 @@ def run_command(
         # Registers its models and experiments.
         import predcp.paper  # noqa: F401
         from predcp import experiments
-        from predcp.data import FileOptions
 
-        # A user's own module lies where the command was given.
+        # A user's own module is in the folder where the command was given.
         sys.path.insert(0, os.getcwd())
-        signal.signal(signal.SIGTERM, _interrupt)
+        stop_on_terminate()
+        if network is not None:
+            experiment = experiments.with_network(experiment, network)
         folder, cells = experiments.experiment_cells(experiment)
         known = experiments.find_experiment(experiment)[1]
-        options = FileOptions(
-            missing,  # pyright: ignore[reportArgumentType]
-            tuple(drop or ()),
-            separator_character(separator),
-            encoding,
-            classes,
-        )
+        options = file_options(missing, drop, separator, encoding, classes)
         cells = experiments.place_on_data(
-            cells, data or (), target, options, known.file_settings, known.baseline
+            cells,
+            data or (),
+            target,
+            options,
+            known.file_settings,
+            known.baseline,
+            known.file_task,
         )
         cells = experiments.select(
             cells,
@@ -140,12 +155,7 @@ def run_command(
                 rerun=_command(words, grid_options),
             )
         except KeyboardInterrupt as stop:
-            reason = f"{stop}; " if str(stop) else "stopped; "
-            resume = shlex.join(["predcp", *sys.argv[1:]])
-            fail(
-                f"{reason}finished cells are kept in {store / folder}. Resume: {resume}",
-                INTERRUPTED,
-            )
+            say_how_to_resume(stop, store / folder)
     if as_json:
         print(json.dumps(vars(tally)))
     else:
@@ -176,10 +186,6 @@ def _list_cells(cells: "Sequence[Cell]", store: "Store", as_json: bool) -> None:
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
     print(f"{len(cells)} cells, {statuses.count('finished')} finished")
-
-
-def _interrupt(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _command(words: list[str], options: dict[str, list[str] | str | None]) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from predcp.cli._errors import MISSING_INPUT, errors, fail
 from predcp.cli._options import StoreOption
+from predcp.cli._output import note_foreign_files
 
 _store = typer.Typer(help="Pack and unpack stored results.", no_args_is_help=True)
 _Names = Annotated[list[str] | None, typer.Argument(help="Experiments (default: all).")]
@@ -39,10 +40,12 @@ def _each(names: list[str] | None, path: Path, act: Callable[..., str]) -> None:
 
     with errors():
         chosen = names or experiments.experiments(path)
+        if not names:
+            note_foreign_files(path)
         if not chosen:
             fail(f"{path} holds no experiment", MISSING_INPUT)
         for name in chosen:
             store = experiments.Store(path, name)
             if not store.exists:
-                fail(f"{path} has no {name}", MISSING_INPUT)
+                fail(f"{path} has no results of {name!r}", MISSING_INPUT)
             print(f"{name}: {act(store)}")

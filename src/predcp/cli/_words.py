@@ -1,6 +1,7 @@
 """The library's messages in the words of the command line."""
 
 import re
+import shlex
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +12,7 @@ _INFERENCE = re.compile(r"inference=(\w+)\(([^)]*)\)")
 # missing='impute', drop=['id'], classes=True, target=NAME
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(?:\[?'([^']*)'\]?|(\w[\w.]*))")
 # workers must be at least 1
-_REQUIREMENT = re.compile(r"\b([a-z_]+) must\b")
+_REQUIREMENT = re.compile(r"(?<![-\w])([a-z_]+) must\b")
 _OBJECTS = re.compile(
     r" or an object with a .*? such as \S+,|, a (?:distribution|prior on) .*?,(?= got)"
 )
@@ -56,7 +57,7 @@ def _option(found: "re.Match[str]", options: dict[str, bool]) -> str:
     if name not in options:
         return found[0]
     value = found[2] if found[2] is not None else found[3]
-    return f"--{name}" if options[name] else f"--{name} {value or repr('')}"
+    return f"--{name}" if options[name] else f"--{name} {shlex.quote(value)}"
 
 
 def _settings(sampler: str, arguments: str, options: dict[str, bool]) -> str:
