@@ -1,16 +1,20 @@
-"""Complexity priors in PyMC and Bambi; run by `make test-pymc`."""
+"""Complexity priors as distributions of PyMC; run by `make test-pymc`."""
+
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 import pytest
 from scipy import stats
+from tests.exports import posteriors
 
 import predcp
 
 pm = pytest.importorskip("pymc", reason="the extra `pymc` is not installed")
+from predcp.bridges import _pymc_vector  # noqa: E402
 from predcp.bridges import pymc as bridge  # noqa: E402
 
 GROUPS = np.repeat(np.arange(8), 5)
@@ -23,6 +27,24 @@ PIS = {
     "exponential": predcp.Exponential(mean=0.3),
     "gamma": predcp.Gamma(shape=0.4, scale=1.5),
     "mixture": predcp.GammaExponential(weight=0.3),
+}
+
+LAYERS = predcp.ComplexityPrior(
+    predcp.LogCauchy(scale=1.0),
+    predcp.DepthComplexity(
+        RANDOM.normal(size=(6, 4)), RANDOM.normal(size=(4, 3, 4, 4)), RANDOM.normal(size=(4, 1))
+    ),
+)
+LINEAR = predcp.LinearEvidence(jnp.ones((3, 1)))
+# Each of two scales has its own pi; three scales given those before them; a pi that is not ours.
+SEVERAL = {
+    "several": predcp.ComplexityPrior(predcp.HalfCauchy(jnp.array([0.3, 2.0])), LINEAR),
+    "ordered": LAYERS,
+    "another pi": predcp.ComplexityPrior(dist.LogNormal(), LINEAR),
+    "several maps": predcp.ComplexityPrior(
+        predcp.GammaExponential(weight=jnp.array([0.3, 0.6])),
+        predcp.LinearEvidence(jnp.ones((2, 3, 1)) * jnp.array([1.0, 5.0])[:, None, None]),
+    ),
 }
 
 
@@ -77,74 +99,139 @@ def test_draws_have_the_distribution():
 
 
 def test_what_it_cannot_take_is_refused():
-    linear = predcp.LinearEvidence(jnp.ones((3, 1)))
     with pytest.raises(ValueError, match="prior must be a ComplexityPrior"):
         bridge.dist(dist.HalfNormal())
-    with pytest.raises(ValueError, match="of one positive scale"):
-        bridge.dist(predcp.ComplexityPrior(predcp.HalfCauchy(jnp.ones(2)), linear))
-    with pytest.raises(ValueError, match="pi must be LogCauchy"):
-        bridge.dist(predcp.ComplexityPrior(dist.LogNormal(), linear))
+    with pytest.raises(ValueError, match="prior must be of positive scales"):
+        bridge.dist(predcp.ComplexityPrior(PIS["gamma"], predcp.CoefficientEvidence(1.0)))
+    with pm.Model(), pytest.raises(ValueError, match="depend on each other: use scale"):
+        bridge.named_dist("tau", LAYERS)
 
 
-def numpyro_draws(prior):
-    def model():
-        log_tau = numpyro.sample("log_tau", prior.tabulated().log_scale())
-        z = numpyro.sample("z", dist.Normal().expand([8]).to_event(1))
-        rate = jnp.exp(jnp.exp(log_tau) * z[GROUPS])
-        numpyro.sample("y", dist.Poisson(rate), obs=jnp.asarray(COUNTS))
+def test_quantiles_of_a_scale_and_of_its_logarithm():
+    prior = predcp.ComplexityPrior(PIS["log-cauchy"], COUNT_MAP)
+    q = np.array([0.01, 0.3, 0.99])
+    wanted = np.asarray(prior.icdf(jnp.asarray(q)))
+    np.testing.assert_allclose(pm.icdf(bridge.dist(prior), q).eval(), wanted, rtol=1e-6)
+    with pm.Model() as model:
+        bridge.scale("tau", prior, shape=3)
+    found = pm.icdf(model["log_tau"], q).eval()
+    np.testing.assert_allclose(found, np.log(wanted), rtol=0, atol=1e-6)
 
-    kernel = numpyro.infer.NUTS(model, target_accept_prob=0.95)
-    mcmc = numpyro.infer.MCMC(
-        kernel, num_warmup=1000, num_samples=1500, num_chains=4, progress_bar=False
-    )
-    mcmc.run(jax.random.key(0))
-    return np.asarray(mcmc.get_samples(group_by_chain=True)["log_tau"])
+
+def test_log_densities_of_the_prior_are_kept_for_power_scaling():
+    prior = predcp.ComplexityPrior(PIS["half-cauchy"], COUNT_MAP)
+    with pm.Model():
+        tau = bridge.scale("tau", prior)
+        pm.Normal("y", 0.0, tau, observed=np.ones(3))
+        drawn = pm.sample_prior_predictive(50, random_seed=0)
+        if hasattr(drawn, "children"):
+            draws = type(drawn).from_dict({"posterior": drawn.prior.to_dataset()})
+        else:  # ArviZ before 1.0
+            draws = type(drawn)(posterior=drawn.prior)
+        draws = pm.stats.compute_log_prior(draws, progressbar=False)
+    log_tau = jnp.asarray(draws.posterior["log_tau"].to_numpy())
+    wanted = np.asarray(prior.log_scale().log_prob(log_tau))
+    np.testing.assert_allclose(draws.log_prior["log_tau"], wanted, rtol=0, atol=1e-7)
+
+
+def test_samplers_start_at_the_median():
+    prior = predcp.ComplexityPrior(PIS["gamma"], COIN_MAP)
+    with pm.Model() as model:
+        bridge.scale("tau", prior, shape=2)
+        bridge.named_dist("other", prior)
+    point = model.initial_point()
+    median = float(prior.icdf(jnp.asarray(0.5)))
+    np.testing.assert_allclose(np.exp(point["log_tau"]), [median, median], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(point["other_log__"]), median, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+@pytest.mark.parametrize("name", SEVERAL)
+def test_priors_of_several_scales_and_of_other_pi_are_the_same_in_pymc(name):
+    prior = SEVERAL[name]
+    log_prior = prior.log_scale()
+    [count] = prior.shape() or (1,)
+    with pm.Model(coords={"part": range(count)}) as model:
+        bridge.scale("tau", prior, dims="part")
+        drawn = pm.sample_prior_predictive(400, random_seed=1).prior["tau"]
+    median = np.broadcast_to(log_prior.icdf(jnp.full(prior.shape(), 0.5)), count)
+    np.testing.assert_allclose(model.initial_point()["log_tau"], median, rtol=1e-6)
+    assert drawn.dims[-1] == "part" and drawn.shape[-1] == count
+    # The first scale depends on no other: half of its draws are below the median.
+    below = np.mean(np.log(np.asarray(drawn)[0, :, 0]) < median[0])
+    assert abs(below - 0.5) < 0.1  # four standard deviations
+
+    log_tau = median + np.linspace(-1.0, 2.0, count)
+    together = jax.value_and_grad(lambda each: jnp.sum(log_prior.log_prob(each)))
+    wanted, slopes = jax.jit(together)(jnp.asarray(log_tau))
+    point = {"log_tau": log_tau}
+    # Tables are right to 1e-8 in the log density.
+    np.testing.assert_allclose(model.compile_logp()(point), wanted, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(model.compile_dlogp()(point), slopes, rtol=1e-6, atol=1e-7)
+    scale, tau = bridge.dist(prior), np.exp(log_tau).reshape(prior.shape())
+    found = pm.logp(scale, tau).eval()
+    np.testing.assert_allclose(found, prior.log_prob(jnp.asarray(tau)), rtol=0, atol=1e-7)
+    if not prior.event_shape:
+        q = np.full(prior.shape(), 0.3)
+        found = pm.icdf(scale, q).eval()
+        np.testing.assert_allclose(found, prior.icdf(jnp.asarray(q)), rtol=1e-6)
+
+
+SAMPLING = """
+import numpy as np, numpyro.distributions as dist, pymc as pm, predcp
+from predcp.bridges import pymc as bridge
+linear = predcp.LinearEvidence(np.ones((3, 1)))
+with pm.Model():
+    tau = bridge.scale("tau", predcp.ComplexityPrior({pi}, linear))
+    pm.Normal("y", 0.0, tau{index}, observed=np.ones(3))
+    found = pm.sample(20, tune=20, chains=2, cores=2, nuts_sampler="pymc", progressbar=False, random_seed=1)
+assert found.posterior["tau"].shape[:2] == (2, 20)
+print("sampled")
+"""
+
+
+def sampled_with_two_processes(**given):
+    """A program that samples, in a process of its own that may not take long."""
+    program = SAMPLING.format(**given)
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240.0)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sampler", ["pymc", "nutpie", "numpyro", "blackjax"])
+def test_several_scales_are_sampled_by_two_processes():
+    done = sampled_with_two_processes(pi="predcp.HalfCauchy(np.array([0.3, 2.0]))", index="[0]")
+    assert "sampled" in done.stdout, done.stderr
+
+
+@pytest.mark.long
+def test_a_prior_that_calls_jax_says_how_to_sample_instead_of_hanging():
+    done = sampled_with_two_processes(pi="dist.LogNormal()", index="")
+    assert done.returncode and "cannot run in a forked process" in done.stderr
+
+
+def test_a_prior_that_calls_jax_refuses_to_run_in_a_forked_process(monkeypatch):
+    with pm.Model() as model:
+        bridge.scale("tau", SEVERAL["another pi"])
+    function, point = model.compile_dlogp(), {"log_tau": np.zeros(())}
+    function(point)
+    monkeypatch.setattr(_pymc_vector, "_PROCESS", -1)
+    with pytest.raises(RuntimeError, match="cannot run in a forked process: sample with cores=1"):
+        function(point)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", posteriors.EXAMPLES)
+def test_pymc_finds_the_posterior_that_numpyro_finds(name):
+    example = posteriors.EXAMPLES[name]
+    apart = posteriors.differences(posteriors.in_pymc(example), posteriors.in_numpyro(example))
+    assert np.max(np.abs(apart)) < posteriors.farthest_of(apart.size), apart
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sampler", ["nutpie", "numpyro", "blackjax"])
 def test_every_sampler_of_pymc_finds_the_posterior_of_numpyro(sampler):
-    if sampler != "pymc":
-        pytest.importorskip(sampler)
-    prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0, loc=-2.0), COUNT_MAP)
-    with pm.Model():
-        tau = bridge.scale("tau", prior)
-        z = pm.Normal("z", shape=8)
-        pm.Poisson("y", pm.math.exp(tau * z[GROUPS]), observed=COUNTS)
-        found = pm.sample(
-            1500,
-            tune=1000,
-            chains=4,
-            cores=1,
-            target_accept=0.95,
-            nuts_sampler=sampler,
-            progressbar=False,
-            random_seed=2,
-        )
-    theirs = np.asarray(found.posterior["log_tau"])
-    ours = numpyro_draws(prior)
-    for q in (0.1, 0.5, 0.9):
-        # Forty batches of 150 draws: their spread is the Monte Carlo error of their mean.
-        each = [np.quantile(chains.reshape(40, -1), q, axis=1) for chains in (ours, theirs)]
-        error = np.hypot(*(np.std(values, ddof=1) / np.sqrt(40) for values in each))
-        assert abs(each[0].mean() - each[1].mean()) < 3.0 * error, (q, error)
-
-
-def test_bambi_takes_a_prior_for_a_group():
-    bmb = pytest.importorskip("bambi", reason="the extra `bambi` is not installed")
-    pandas = pytest.importorskip("pandas")
-    from predcp.bridges.bambi import prior as bambi_prior
-
-    prior = predcp.ComplexityPrior(predcp.HalfCauchy(0.4), COUNT_MAP)
-    data = pandas.DataFrame({"y": COUNTS, "g": GROUPS.astype(str)})
-    effect = bmb.Prior("Normal", mu=0, sigma=bambi_prior(prior))
-    model = bmb.Model("y ~ 1 + (1|g)", data, family="poisson", priors={"1|g": effect})
-    model.build()
-    name = next(rv.name for rv in model.backend.model.free_RVs if rv.name.endswith("_sigma"))
-    drawn = pm.draw(model.backend.model[name], 1000, random_seed=0)
-    assert stats.kstest(np.ravel(drawn), lambda v: np.asarray(prior.cdf(v))).pvalue > 1e-3
-    on_variance = predcp.ComplexityPrior(
-        predcp.HalfCauchy(0.4), predcp.LinearEvidence(jnp.ones((3, 1)))
-    )
-    with pytest.raises(ValueError, match="on a standard deviation"):
-        bambi_prior(on_variance)
+    pytest.importorskip(sampler)
+    example = posteriors.EXAMPLES["poisson"]
+    found = posteriors.in_pymc(example, sampler=sampler)
+    apart = posteriors.differences(found, posteriors.in_numpyro(example))
+    assert np.max(np.abs(apart)) < posteriors.farthest_of(apart.size), apart

@@ -23,7 +23,7 @@ def inla_table(prior: Any, unit: Unit | None, parameter: str, tail: float, error
     - `prior`: a distribution of `log tau`, with `icdf` and `log_prob`.
     - `unit`: of tau.
     - `parameter`: what INLA calls theta.
-    - `tail`: probability that the table leaves out at each end, or more: theta stays within 100 of 0.
+    - `tail`: probability left out at each end; it may be more, because theta stays within 100 of 0.
     - `error`: largest error of a cubic spline through the table, in the log density.
     """
     if parameter not in _SLOPES:
@@ -46,7 +46,7 @@ def inla_table(prior: Any, unit: Unit | None, parameter: str, tail: float, error
     quantiles = np.sort(np.asarray(prior.icdf(levels), float) / factor)
     low, first, centre, third, high = np.clip(quantiles, -_FARTHEST, _FARTHEST)
     width = max(0.5 * (third - first), 1e-3)
-    # Dense in the middle of the prior, sparse in its tails.
+    # Dense in the middle of the prior, sparse in the tails.
     begin, end = np.arcsinh((low - centre) / width), np.arcsinh((high - centre) / width)
 
     def log_density(theta: np.ndarray) -> np.ndarray:

@@ -1,45 +1,141 @@
-"""Complexity priors in PyMC models.
+"""Complexity priors in PyMC models, and the door for models written in PyMC.
 
-The density is written in PyTensor from the table that `ComplexityPrior.tabulated` makes, so that
-every sampler and backend of PyMC can use it, and no call leaves PyTensor.
+The density of one scale, or of each of several, is written in PyTensor from the table that
+`ComplexityPrior.tabulated` makes, so that every sampler and backend of PyMC can use it, and no call leaves
+PyTensor. Priors without a table call JAX. The door reads a model as a NumPyro program: there is one map
+for both languages.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from numpyro import handlers
 
-from predcp._divergence_priors import (
-    DivergencePrior,
-    Exponential,
-    Gamma,
-    GammaExponential,
-    HalfCauchy,
-    LogCauchy,
-)
+from predcp import program as door
 from predcp._prior import ComplexityPrior
 from predcp._support.extras import needs
 
 with needs("pymc"):
-    import pymc as pm  # pyright: ignore[reportMissingImports]
-    import pytensor.tensor as pt  # pyright: ignore[reportMissingImports]
-    from pymc.distributions.transforms import (  # pyright: ignore[reportMissingImports]
-        log as log_transform,
-    )
+    # Imported by name, because type checkers would find this file, which is also called pymc.
+    pm: Any = import_module("pymc")
+    pt: Any = import_module("pytensor.tensor")
+
+    from predcp.bridges._pymc_density import Draws, LogDensity, Median, Quantile, has_graph
+    from predcp.bridges._pymc_graph import Program
+    from predcp.bridges._pymc_vector import Start, VectorDraws, VectorLogDensity, median
+
+
+def program(model: Any) -> Callable[[], None]:
+    """The NumPyro program of a PyMC model, with the data that the model has now.
+
+    It takes no arguments, and variables keep their names. `predcp.budget_of` and NumPyro's samplers
+    take it as any other program.
+
+    **Arguments**: `model`, a `pymc.Model`.
+    """
+    if not isinstance(model, pm.Model):
+        raise ValueError(f"model must be a pymc.Model, got {type(model).__name__}")
+    return Program(model)
+
+
+def complexity_of(model: Any, scale: str, **options: Any) -> door.ProgramComplexity:
+    """The map from a scale of a PyMC model to the divergence of its predictions, in nats.
+
+    **Arguments**: `model`, a `pymc.Model`; `scale`, name of a positive free variable; `options` of
+    `predcp.complexity_of`.
+    """
+    return door.complexity_of(program(model), scale, **options)
+
+
+def audit(model: Any, **options: Any) -> door.Audit:
+    """Report what the present prior of every scale of a PyMC model implies for its predictions.
+
+    **Arguments**: `model`, a `pymc.Model`; `options` of `predcp.audit`.
+    """
+    return door.audit(program(model), **options)
+
+
+def with_complexity(
+    model: Any,
+    priors: Mapping[str, Any],
+    *,
+    rest: str | Mapping[str, Any] = "prior",
+    **options: Any,
+) -> Any:
+    """The same PyMC model, with complexity priors in place of the priors of some scales.
+
+    The sampled variable is `log_NAME`; NAME is its exponential.
+
+    **Arguments**
+    - `model`: a `pymc.Model`, which is not changed.
+    - `priors`: by name of the scale, a prior on its divergence or a statement, as in
+        `predcp.with_complexity`. Each scale is compared with the model that has none of them.
+    - `rest`: `"prior"` averages over the other variables; a mapping fixes those that it names.
+        A prior that is conditional on the rest of the draw needs NumPyro: `program(model)`.
+    - `options`: of `predcp.with_complexity`.
+
+    **Returns** a new `pymc.Model`.
+    """
+    if not isinstance(priors, Mapping):
+        raise ValueError(f"priors must map names of scales to priors, got {type(priors).__name__}")
+    graph, memo = pm.model.fgraph.fgraph_from_model(model)
+    for name, prior in _priors(model, priors, rest, options).items():
+        with pm.Model(model=None) as single:
+            scale(name, prior)
+        _, made = pm.model.fgraph.fgraph_from_model(single)
+        pm.pytensorf.toposort_replace(graph, ((memo[model[name]], made[single[name]]),))
+    return pm.model.fgraph.model_from_fgraph(graph, mutate_fgraph=True)
+
+
+def prior_of(
+    model: Any, scale: str, prior: Any, *, rest: str | Mapping[str, Any] = "prior", **options: Any
+) -> ComplexityPrior:
+    """The prior that `with_complexity` gives one scale of a PyMC model.
+
+    **Arguments**: `scale`, its name; `prior` on its divergence, or a statement; the others as there.
+    """
+    return _priors(model, {scale: prior}, rest, options)[scale]
+
+
+def _priors(
+    model: Any, priors: Mapping[str, Any], rest: Any, options: Mapping[str, Any]
+) -> dict[str, ComplexityPrior]:
+    read = program(model)
+    if isinstance(rest, str) and rest == "given":
+        raise ValueError(
+            'rest="given" needs NumPyro: predcp.with_complexity(program(model), ...); here it must be '
+            '"prior" or a mapping of values'
+        )
+    for name in priors:
+        if name in model.named_vars and model[name].type.ndim:
+            raise ValueError(
+                f"{name!r} has several scales, whose priors are conditional on each other; use "
+                "predcp.with_complexity(program(model), ...) with NumPyro"
+            )
+    swapped = door.with_complexity(read, priors, rest=rest, **options)
+    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+        swapped()
+    found: dict[str, Any] = {
+        name: trace[name if trace[name]["type"] == "sample" else f"log_{name}"]["fn"]
+        for name in priors
+    }
+    return {name: ComplexityPrior(fn.pi, fn.complexity) for name, fn in found.items()}
 
 
 def scale(name: str, prior: ComplexityPrior, **options: Any) -> Any:
     """Add a scale with a complexity prior to the model: `tau = scale("tau", prior)`.
 
-    The sampled variable is `log_NAME`, since heavy-tailed pi leave floating point on the scale
-    itself; NAME is its exponential.
+    The sampled variable is `log_NAME`, because draws of the scale itself may overflow with a
+    heavy-tailed pi; NAME is its exponential.
 
     **Arguments**
     - `name` of the scale.
-    - `prior`: of one scale, with known arrays.
-    - `options`: `dims` or `shape` for several scales with the same prior, independent of each
-        other; anything else that `pymc.CustomDist` takes.
+    - `prior`: with known arrays; of one scale, or of several (each with its own pi, or a map of a
+        vector such as `DepthComplexity`).
+    - `options`: `dims` or `shape`, for several independent scales with the prior of one, too;
+        anything else that `pymc.CustomDist` takes.
 
     **Returns** the scale.
     """
@@ -49,9 +145,7 @@ def scale(name: str, prior: ComplexityPrior, **options: Any) -> Any:
 
 def log_scale(name: str, prior: ComplexityPrior, **options: Any) -> Any:
     """Add the logarithm of a scale to the model. **Arguments**: as `scale`."""
-    quick = _table(prior)
-    # Named, not a lambda: PyMC pickles models that it samples in processes.
-    return pm.CustomDist(name, logp=_LogDensity(quick), random=_Draws(quick), **options)
+    return _custom(prior, False, name, **options)
 
 
 def dist(prior: ComplexityPrior, **options: Any) -> Any:
@@ -59,127 +153,62 @@ def dist(prior: ComplexityPrior, **options: Any) -> Any:
 
     **Arguments**: as `scale`.
     """
-    quick = _table(prior)
-    return pm.CustomDist.dist(
-        logp=_LogDensity(quick, of_scale=True), random=_Draws(quick, of_scale=True), **options
-    )
+    return _custom(prior, True, None, **options)
 
 
 def named_dist(name: str, prior: ComplexityPrior, **options: Any) -> Any:
     """Add the scale itself to the model, sampled through its logarithm by PyMC's own transform.
 
-    For libraries that ask for one variable, such as Bambi. **Arguments**: as `scale`.
+    For libraries that ask for one variable, such as Bambi. **Arguments**: as `scale`; scales that
+    depend on each other need `scale`.
     """
-    quick = _table(prior)
-    return pm.CustomDist(
-        name,
-        logp=_LogDensity(quick, of_scale=True),
-        random=_Draws(quick, of_scale=True),
-        default_transform=log_transform,
-        **options,
-    )
+    _require_positive_scales(prior)
+    if prior.event_shape:
+        raise ValueError(
+            f"scales of {type(prior.complexity).__name__} depend on each other: use scale, not named_dist"
+        )
+    return _custom(prior, True, name, default_transform=pm.distributions.transforms.log, **options)
 
 
-def _table(prior: ComplexityPrior) -> ComplexityPrior:
+def _custom(prior: ComplexityPrior, of_scale: bool, name: str | None, **options: Any) -> Any:
+    """The scale or its logarithm as a variable of a model, or without a name outside of one."""
+    _require_positive_scales(prior)
+    make = pm.CustomDist.dist if name is None else partial(pm.CustomDist, name)
+    in_pytensor = not prior.event_shape and has_graph(prior.pi)
+    if in_pytensor:
+        prior = prior.tabulated()
+    density = LogDensity(prior, of_scale) if in_pytensor else VectorLogDensity(prior, of_scale)
+    if prior.event_shape or prior.batch_shape or not in_pytensor:
+        # The parameter says how many scales there are.
+        found = make(
+            median(prior, of_scale),
+            logp=density,
+            random=VectorDraws(prior, of_scale),
+            support_point=Start(),
+            signature="(n)->(n)" if prior.event_shape else "()->()",
+            **options,
+        )
+    else:
+        found = make(
+            logp=density,
+            random=Draws(prior, of_scale),
+            support_point=Median(prior, of_scale),
+            **options,
+        )
+    quantile = Quantile(prior, of_scale)
+
+    # Each custom distribution of PyMC is a separate class.
+    @pm.logprob.abstract._icdf.register(type(found.owner.op))
+    def _(op: Any, value: Any, *_: Any, **__: Any) -> Any:
+        return quantile(pt.as_tensor(value, dtype="float64"))
+
+    return found
+
+
+def _require_positive_scales(prior: ComplexityPrior) -> None:
     if not isinstance(prior, ComplexityPrior):
         raise ValueError(f"prior must be a ComplexityPrior, got {type(prior).__name__}")
-    if prior.batch_shape or prior.event_shape or prior.complexity.signed:
+    if prior.complexity.signed:
         raise ValueError(
-            f"prior must be of one positive scale, got shape {prior.shape()} of "
-            f"{type(prior.complexity).__name__}; give dims or shape for scales that share a prior"
+            f"prior must be of positive scales, got one of {type(prior.complexity).__name__}"
         )
-    return prior.tabulated()
-
-
-class _LogDensity:
-    """Log density of `log tau`, or of tau, as a PyTensor graph."""
-
-    def __init__(self, prior: ComplexityPrior, of_scale: bool = False):
-        table: Any = prior.complexity
-        self.coefficients = np.asarray(table.coefficients, float)
-        self.low, self.width = float(table.low), float(table.width)
-        self.bounded = table.bounded
-        self.outer = np.asarray(table.outer_elasticity, float)
-        self.slope = float(table.outer_slope)
-        self.pi = _plain(prior.pi)
-        self.log_mass = float(jnp.asarray(prior.log_scale().log_mass(jnp.zeros(()))))
-        self.of_scale = of_scale
-
-    def __call__(self, value: Any) -> Any:
-        if not self.of_scale:
-            return self._of_log(value)
-        inside = pt.gt(value, 0.0)
-        log_tau = pt.log(pt.switch(inside, value, 1.0))
-        return pt.switch(inside, self._of_log(log_tau) - log_tau, -np.inf)
-
-    def _of_log(self, log_tau: Any) -> Any:
-        pieces = self.coefficients.shape[0]
-        position = (log_tau - self.low) / self.width
-        inside = pt.clip(position, 0.0, pieces)
-        index = pt.minimum(pt.floor(inside), pieces - 1).astype("int64")
-        x = 2.0 * (inside - index) - 1.0
-        rows = pt.as_tensor(self.coefficients)[index]
-        log_kappa, log_elasticity = rows[..., 0, -1], rows[..., 1, -1]
-        for place in range(self.coefficients.shape[2] - 2, -1, -1):
-            log_kappa = log_kappa * x + rows[..., 0, place]
-            log_elasticity = log_elasticity * x + rows[..., 1, place]
-        below = self.width * pt.minimum(position, 0.0)
-        above = self.width * pt.maximum(position - pieces, 0.0)
-        log_kappa = log_kappa + self.outer[0] * below
-        if not self.bounded:
-            log_kappa = log_kappa + self.outer[1] * above
-        log_elasticity = log_elasticity + self.slope * above
-        return _log_pi(self.pi, log_kappa) + log_elasticity - self.log_mass
-
-
-class _Draws:
-    """Draws of `log tau`, or of tau, from NumPy's generators."""
-
-    def __init__(self, prior: ComplexityPrior, of_scale: bool = False):
-        self.prior, self.of_scale = prior, of_scale
-
-    def __call__(self, rng: np.random.Generator, size: Any = None) -> np.ndarray:
-        key = jax.random.key(int(rng.integers(2**31)))
-        shape = () if size is None else tuple(np.atleast_1d(size))
-        drawn = np.asarray(self.prior.log_scale().sample(key, shape))
-        return np.exp(drawn) if self.of_scale else drawn
-
-
-def _plain(pi: DivergencePrior) -> tuple[str, dict[str, float]]:
-    """The family of pi and its parameters."""
-    families = (LogCauchy, HalfCauchy, Exponential, Gamma, GammaExponential)
-    if not isinstance(pi, families):
-        raise ValueError(
-            f"pi must be {', '.join(family.__name__ for family in families)} to be used in PyMC, "
-            f"got {type(pi).__name__}"
-        )
-    return type(pi).__name__, {name: float(value) for name, value in pi.get_args().items()}
-
-
-def _log_pi(pi: tuple[str, dict[str, float]], y: Any) -> Any:
-    """Log density of `y = log kappa`."""
-    family, given = pi
-    if family == "LogCauchy":
-        z = (y - given["loc"]) / given["scale"]
-        return -pt.log1p(z**2) - np.log(np.pi * given["scale"])
-    if family == "HalfCauchy":
-        z = y - np.log(given["scale"])
-        return np.log(2.0 / np.pi) - pt.logaddexp(z, -z)
-    if family == "Exponential":
-        return _log_exponential(y, given["scale"])
-    if family == "Gamma":
-        return _log_gamma(y, given["concentration"], given["scale"])
-    return pt.logaddexp(
-        np.log(given["weight"]) + _log_gamma(y, given["concentration"], given["scale"]),
-        np.log1p(-given["weight"]) + _log_exponential(y, given["exponential_mean"]),
-    )
-
-
-def _log_exponential(y: Any, mean: float) -> Any:
-    z = y - np.log(mean)
-    return z - pt.exp(z)
-
-
-def _log_gamma(y: Any, shape: float, scale: float) -> Any:
-    z = y - np.log(scale)
-    return shape * z - pt.exp(z) - float(jax.scipy.special.gammaln(shape))

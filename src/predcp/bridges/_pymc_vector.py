@@ -1,0 +1,101 @@
+"""A prior without a table as the functions of a PyMC distribution: JAX inside the PyTensor graph.
+
+For scales that depend on those before them, and for any pi.
+Objects, not lambdas: PyMC pickles models that it samples in processes.
+"""
+
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytensor.tensor as pt  # pyright: ignore[reportMissingImports]
+from pytensor.link.jax.ops import JAXOp  # pyright: ignore[reportMissingImports]
+
+from predcp._prior import ComplexityPrior
+
+# A new process imports this file, a forked one does not.
+_PROCESS = os.getpid()
+
+
+class InOneProcess(JAXOp):
+    """A JAX function as an operation that refuses to run in a forked process, where JAX hangs."""
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        """Compute the function, or say how to sample."""
+        if os.getpid() != _PROCESS:
+            raise RuntimeError(
+                "this prior has no table, so PyMC calls JAX, which cannot run in a forked process: "
+                "sample with cores=1, mp_ctx='spawn', or nuts_sampler='nutpie' or 'numpyro'"
+            )
+        super().perform(node, inputs, outputs)
+
+    def pullback(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
+        """Its derivatives, times the gradients of its only output."""
+        [gradient] = output_gradients
+        types = [each.type for each in inputs]
+        found = InOneProcess([*types, gradient.type], types, _Pullback(self.jax_func))
+        made = found(*inputs, gradient)
+        return made if isinstance(made, list) else [made]
+
+    # What PyMC 5 calls it.
+    L_op = pullback
+
+
+class _Pullback:
+    def __init__(self, function: Any):
+        self.function = function
+
+    def __call__(self, *given: Any) -> tuple[Any, ...]:
+        *inputs, gradient = given
+        return jax.vjp(self.function, *inputs)[1]((gradient,))
+
+
+class VectorLogDensity:
+    """Log density of `log tau`, or of tau, through JAX."""
+
+    def __init__(self, prior: ComplexityPrior, of_scale: bool):
+        self.prior, self.of_scale = prior, of_scale
+
+    def __call__(self, value: Any, *_: Any) -> Any:
+        # `pytensor.wrap_jax` wants shapes that are known, which those of `dims` are not.
+        outer = value.type.shape[: value.type.ndim - len(self.prior.event_shape)]
+        found = pt.TensorType(value.type.dtype, shape=outer)
+        return InOneProcess([value.type], [found], self._log_prob)(value)
+
+    def _log_prob(self, value: Any) -> tuple[Any]:
+        return ((self.prior if self.of_scale else self.prior.log_scale()).log_prob(value),)
+
+
+class VectorDraws:
+    """Draws of `log tau`, or of tau, by JAX from keys that NumPy's generators make."""
+
+    def __init__(self, prior: ComplexityPrior, of_scale: bool):
+        self.prior, self.of_scale = prior, of_scale
+
+    def __call__(self, *_: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+        shape = () if size is None else tuple(np.atleast_1d(size))
+        key = jax.random.key(rng.integers(2**63))
+        # The size of several independent scales has their number in it.
+        outer = shape[: len(shape) - len(self.prior.batch_shape)]
+        drawn = np.asarray(self.prior.log_scale().sample(key, outer))
+        return np.exp(drawn) if self.of_scale else drawn
+
+    def numpyro_prior(self, *_: Any) -> Any:
+        """The distribution that is drawn from: what `with_complexity` puts in the place of a prior."""
+        return self.prior if self.of_scale else self.prior.log_scale()
+
+
+class Start:
+    """Where samplers start: the parameter, which is the median."""
+
+    def __call__(self, rv: Any, size: Any, start: Any) -> Any:
+        return pt.broadcast_to(start, rv.shape)
+
+
+def median(prior: ComplexityPrior, of_scale: bool) -> np.ndarray:
+    """The median of each scale, given the medians of those before it."""
+    log_prior = prior.log_scale()
+    log_tau = np.asarray(log_prior.icdf(jnp.full(log_prior.shape(), 0.5)))
+    return np.exp(log_tau) if of_scale else log_tau
