@@ -1,3 +1,4 @@
+import hashlib
 import io
 import json
 import pickle
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predcp.data import PARTS, DataError, load_images, source
+from predcp.data import PARTS, DataError, ImageClasses, _cifar100, _omniglot, load_images, source
 from predcp.data._cifar100 import build_cifar100
 from predcp.data._omniglot import build_omniglot
 from predcp.data._restricted_pickle import load_arrays
@@ -66,6 +67,42 @@ def test_real_image_sets(real_data, name, part):
 def test_no_class_is_in_two_parts(real_data, name):
     names = [set(load_images(name, part, real_data).class_names) for part in PARTS]
     assert not names[0] & names[1] and not names[0] & names[2] and not names[1] & names[2]
+
+
+def test_the_split_by_class_is_a_rule_of_names(tmp_path, monkeypatch):
+    names = [f"class{number}" for number in range(100)]
+    file = tmp_path / source("cifar100").file
+    file.parent.mkdir(parents=True)
+    superclasses = [str(number) for number in range(20)]
+    file.write_text(json.dumps({"fine_names": names, "superclasses": superclasses}))
+
+    def read(path):
+        labels = np.repeat(5 * int(path.stem) + np.arange(5, dtype=np.uint8), 2)
+        return {"labels": labels, "images": np.tile(labels[:, None, None, None], (1, 2, 2, 3))}
+
+    monkeypatch.setattr(_cifar100, "read_shard", read)
+    parts = [load_images("cifar100-by-class", part, tmp_path) for part in PARTS]
+    assert [len(part.class_names) for part in parts] == [60, 20, 20]
+    assert sorted(name for part in parts for name in part.class_names) == sorted(names)
+    for part in parts:
+        assert len(part) == 2 * len(part.class_names)
+        own = [f"class{pixel}" for pixel in part.images[:, 0, 0, 0]]
+        assert own == [part.class_names[label] for label in part.labels]
+    assert hashlib.sha256(b"class16").hexdigest() < hashlib.sha256(b"class79").hexdigest()
+    assert "class16" in parts[0].class_names and "class79" in parts[2].class_names
+
+
+def test_training_characters_are_turned(monkeypatch):
+    images = np.arange(2 * 9, dtype=np.uint8).reshape(2, 3, 3, 1)
+
+    def load(part, directory=None):
+        return ImageClasses("omniglot", part, images, np.arange(2), ("a", "b"))
+
+    monkeypatch.setattr(_omniglot, "load_omniglot", load)
+    turned = load_images("omniglot-rotated", "train")
+    assert turned.labels.tolist() == list(range(8)) and turned.class_names[3] == "b, turned 90"
+    np.testing.assert_array_equal(turned.images[3, ..., 0], np.rot90(images[1, ..., 0]))
+    assert len(load_images("omniglot-rotated", "test").class_names) == 2
 
 
 def test_official_cifar_archive_becomes_shards(tmp_path):

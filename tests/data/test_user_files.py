@@ -83,11 +83,11 @@ def test_medians_come_from_the_training_rows(tmp_path):
         ("a,y\n1,2\n2,2\n", "the target 'y' is constant"),
         ("a,y,a\n1,2,3\n", "has the column a more than once"),
         ("a,y\n", "holds no rows"),
-        ("", "cannot read"),
+        ("", "table.csv is empty"),
         ("a,y\n1,1\n1,2\n1,3\n", "no column that varies"),
         ("a,y\n1,1\ninf,2\n3,5\n", "column 'a' holds an infinite value"),
         ("a,y\n1,1\n2,inf\n3,5\n", "the target 'y' holds an infinite value"),
-        ("a,y\n1,2,3,4\n5,6\n7,8,9,1,2,3\n", "cannot read"),
+        ("a,y\n1,2,3,4\n5,6\n7,8,9,1,2,3\n", "line 4 has 6 fields, the lines before it 4"),
     ],
 )
 def test_mistakes_in_a_file_are_named(tmp_path, text, message):
@@ -137,16 +137,26 @@ def test_encoding_survives_json_and_refuses_what_it_does_not_know(tmp_path):
 
 
 def test_rows_without_a_target_are_dropped_on_request(tmp_path):
-    path = write(tmp_path, "a,y\n1,2\n2,\n3,4\n5,6\n")
+    path = write(tmp_path, "a,y\n1,2\n2,\n3,4\n,6\n5,7\n")
     with pytest.raises(DataError, match="'y' has 1 missing values; leave those rows out"):
-        load_file(path, "y", FileOptions(missing="impute"))
-    table = load_file(path, "y", FileOptions(missing="drop")).table
-    assert table.target.tolist() == [2.0, 4.0, 6.0]
+        load_file(path, "y")
+    with pytest.warns(UserWarning, match="rows with missing values are left out, 2 of 5"):
+        table = load_file(path, "y", FileOptions(missing="drop")).table
+    assert table.target.tolist() == [2.0, 4.0, 7.0]
+    # Gaps of columns are filled; a target is not made up.
+    with pytest.warns(UserWarning, match="rows with no target are left out, 1 of 5"):
+        table = load_file(path, "y", FileOptions(missing="impute")).table
+    assert table.target.tolist() == [2.0, 4.0, 6.0, 7.0]
+    assert table.features[:, 0].tolist() == [1.0, 3.0, 3.0, 5.0]
+    nothing = write(tmp_path, "a,y\n1,\n2,\n")
+    with pytest.raises(DataError, match="every row has a missing value$"):
+        load_file(nothing, "y", FileOptions(missing="impute"))
 
 
 def test_text_dates_are_called_dates(tmp_path):
-    for text in ("2020-01-{n:02d}", "{n}/3/2020", "2020-01-{n:02d}T10:00"):
-        rows = [f"{text.format(n=n)},{n}" for n in range(1, 9)]
+    for text in ("2020-01-{n:02d}", "{n}/3/2020", "2020-01-{n:02d}T10:00", "{n} Mar 2024",
+                 "{n}-sept-24", "March {n}, 2024", "{n}. Dec. 2024 10:00"):  # fmt: skip
+        rows = [f'"{text.format(n=n)}",{n}' for n in range(1, 9)]
         path = write(tmp_path, "when,y\n" + "\n".join(rows) + "\n")
         with pytest.raises(DataError, match=r"column 'when' holds dates.*drop=\['when'\]"):
             load_file(path, "y")
@@ -165,6 +175,33 @@ def test_the_separator_is_guessed_and_said(tmp_path, separator, words):
     assert guessed.feature_names == ("a", "b=v")
 
 
+def test_a_separator_that_splits_nothing_is_refused_with_the_right_one(tmp_path):
+    path = write(tmp_path, "a,b,y\n1,2,3\n2,3,5\n")
+    with pytest.raises(DataError, match="separated by commas: separator=','"):
+        load_file(path, "y", FileOptions(separator=";"))
+
+
+def test_text_among_numbers_is_pointed_out(tmp_path):
+    rows = [f"{'?' if n % 5 == 0 else n},{n % 3},{n * 1.5}" for n in range(20)]
+    path = write(tmp_path, "a,b,y\n" + "\n".join(rows) + "\n")
+    with pytest.warns(UserWarning, match=r"4 of its 20 values are no numbers, such as '\?'"):
+        load_file(path, "y")
+    rows = [f"{'?' if n % 5 == 0 else n},{n % 3},{n * 1.5}" for n in range(80)]
+    path = write(tmp_path, "a,b,y\n" + "\n".join(rows) + "\n")
+    with pytest.raises(DataError, match=r"16 of its 80 values are no numbers, such as '\?'"):
+        load_file(path, "y")
+
+
+def test_text_that_names_every_row_is_pointed_out_and_empty_columns_are_called_empty(tmp_path):
+    rows = [f"Person {n},{n % 7},,{n * 1.5}" for n in range(20)]
+    path = write(tmp_path, "name,b,c,y\n" + "\n".join(rows) + "\n")
+    with pytest.warns(UserWarning) as seen:
+        load_file(path, "y", FileOptions(missing="impute"))
+    words = [str(each.message) for each in seen]
+    assert any("column 'name' looks like an identifier (text, all different)" in w for w in words)
+    assert any(w.endswith("dropped empty columns: c") for w in words)
+
+
 def test_decimal_commas_are_read(tmp_path):
     path = write(tmp_path, "a;y\n1,5;1\n2,5;2\n4,25;4\n")
     with pytest.warns(UserWarning, match="with decimal commas"):
@@ -177,6 +214,10 @@ def test_encodings(tmp_path):
     with pytest.raises(DataError, match="encoding='latin-1'"):
         load_file(path, "y")
     assert load_file(path, "y", FileOptions(encoding="latin-1")).table.feature_names == ("größe",)
+    wide = tmp_path / "wide.csv"
+    wide.write_text("a,y\n1,2\n2,3\n", encoding="utf-16")
+    with pytest.raises(DataError, match="encoding='utf-16'"):
+        load_file(wide, "y")
     with pytest.raises(ValueError, match="encoding must be one that Python knows"):
         FileOptions(encoding="martian")
     with pytest.raises(ValueError, match="separator must be one character"):
@@ -193,7 +234,12 @@ def test_few_whole_values_can_be_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("row", lambda n: n + 100), ("patient_id", lambda n: 7 * n * n)]
+    ("name", "value"),
+    [
+        ("row", lambda n: n + 100),
+        ("row", lambda n: n + n // 4),
+        ("patient_id", lambda n: 7 * n * n),
+    ],
 )
 def test_numbers_that_look_like_identifiers_are_pointed_out(tmp_path, name, value):
     rows = [f"{value(n)},{n % 7},{n * 1.5}" for n in range(20)]

@@ -104,6 +104,10 @@ def test_foreign_and_damaged_files_are_named(store):
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), store.packed_file)
     with pytest.raises(CorruptRecord, match="was not written by `predcp store pack`"):
         store.records()
+    # A damaged file is still listed, so that asking for it says what is wrong.
+    assert experiments(store.path) == []
+    store.packed_file.write_bytes(content[:100])
+    assert experiments(store.path) == ["grid"]
 
 
 def test_the_packed_file_is_a_plain_table(store):

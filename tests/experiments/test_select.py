@@ -7,6 +7,7 @@ from predcp.experiments import (
     parse_numbers,
     place_on_data,
     select,
+    with_network,
 )
 from predcp.paper import EXPERIMENTS
 
@@ -55,6 +56,15 @@ def test_a_grid_on_other_data(tmp_path):
         place_on_data(cells, [str(path)], None)
     with pytest.raises(DataError, match="there is no file"):
         place_on_data(cells, ["absent.csv"], "y")
+    with pytest.raises(DataError, match="lacks the column z; it has: a, y"):
+        place_on_data(cells, [str(path)], "z")
+    with pytest.raises(DataError, match="needs two classes in the target 'a', got numbers"):
+        place_on_data(cells, [str(path)], "a", file_task="binary")
+    path.write_text("a,y\n1,u\n2,v\n3,w\n")
+    with pytest.raises(DataError, match="needs two classes in the target 'y', got 3 classes"):
+        place_on_data(cells, [str(path)], "y", file_task="binary")
+    with pytest.raises(DataError, match="needs numbers in the target 'y', got 3 classes"):
+        place_on_data(cells, [str(path)], "y", file_task="regression")
     with pytest.raises(SelectionError, match="no data set is called 'nothing'"):
         place_on_data(cells, ["nothing"], None)
 
@@ -67,3 +77,13 @@ def test_importable_experiments():
         experiment_cells("cell_models:absent")
     with pytest.raises(SelectionError, match="must return a list of"):
         experiment_cells("cell_models:score_of_nothing")
+
+
+def test_another_network_is_another_experiment():
+    assert with_network("table3", "pooled") == "table3-pooled"
+    with pytest.raises(
+        SelectionError, match="table3 has no network 'candidates'; there are: pooled"
+    ):
+        with_network("table3", "candidates")
+    with pytest.raises(SelectionError, match="toy has no network 'pooled'; .* none but its own"):
+        with_network("toy", "pooled")

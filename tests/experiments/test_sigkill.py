@@ -52,9 +52,9 @@ def at_work(store: Store, process: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.long)])
 def test_kills_leave_the_store_of_an_undisturbed_run(kills, tmp_path, start_runner):
-    count = 10 * kills
+    count = 20 * kills
     run("grid", cells(count=count, sleep=SLEEP), tmp_path / "undisturbed")
     undisturbed = Store(tmp_path / "undisturbed", "grid")
     disturbed = tmp_path / "disturbed"

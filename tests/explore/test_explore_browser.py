@@ -71,18 +71,23 @@ def page(browser, address):
     opened.set_default_timeout(PATIENCE)
     asked = []
     opened.on("request", lambda request: asked.append(request.url))
-    for attempt in range(60):
-        try:
-            opened.goto(address)
-            break
-        except Exception:
-            if attempt == 59:
-                raise
-            opened.wait_for_timeout(500)
+    visit(opened, address)
     opened.wait_for_selector(".predcp-charts svg")
     opened.asked = asked
     yield opened
     context.close()
+
+
+def visit(page, address: str) -> None:
+    """Open the page once its server answers."""
+    for attempt in range(60):
+        try:
+            page.goto(address)
+            return
+        except Exception:
+            if attempt == 59:
+                raise
+            page.wait_for_timeout(500)
 
 
 def own_file(page, name: str, contents: bytes) -> None:
@@ -189,3 +194,46 @@ def test_the_copied_code_runs(page, tmp_path):
     median = float(re.findall(r"[\d.e+-]+", done.stdout.split(":")[1])[1])
     said = page.locator(".predcp-summary ul").inner_text()
     assert f"has median {median:.2f}" in said
+
+
+PROGRAM = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def lengths(group, y):
+    for name in ("first", "second"):
+        tau = numpyro.sample(f"sd_{name}", dist.HalfCauchy(2.0))
+        with numpyro.plate(f"groups_{name}", 3):
+            effect = numpyro.sample(name, dist.Normal(0.0, tau))
+        numpyro.sample(f"y_{name}", dist.Normal(effect[group], 0.5), obs=y)
+"""
+
+
+def test_a_program_on_a_phone_has_its_charts_one_below_the_other(browser, tmp_path):
+    pytest.importorskip("marimo", reason="the extra explore is not installed")
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    (tmp_path / "table.csv").write_text("group,y\na,1.5\nb,2.5\nc,0.5\na,1.0\n")
+    port = str(free_port("127.0.0.1", 27280))
+    named = ["mine.py:lengths", "--data", "table.csv"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "predcp", "explore", *named, "--no-browser", "--port", port],
+        stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert server.stdout is not None
+    found = re.search(r"http://\S+", server.stdout.readline())
+    assert found is not None
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    phone = context.new_page()
+    phone.set_default_timeout(PATIENCE)
+    visit(phone, found.group())
+    phone.wait_for_selector(".predcp-charts svg")
+    boxes = [chart.bounding_box() for chart in phone.locator(".predcp-charts > svg").all()]
+    # For each scale a pair of charts in its own unit, and a pair in nats.
+    assert len(boxes) == 8 and len({box["x"] for box in boxes}) == 1
+    assert all(box["x"] + box["width"] <= 390 for box in boxes)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    assert "sd_second alone, as in its charts" in phone.locator(".codehilite").inner_text()
+    context.close()
+    server.terminate()
+    server.wait(timeout=30)

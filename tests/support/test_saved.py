@@ -4,7 +4,11 @@ import struct
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
+import predcp.fewshot
+import predcp.linear
+import predcp.resnet
 from predcp._support.saved import SavedModel, SavedModelError, load_model, save_model
 
 MODEL = SavedModel(
@@ -96,3 +100,19 @@ def test_what_is_not_data_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match="config must be plain JSON values"):
         save_model(target, SavedModel("toy", {}, {"x": float("nan")}))
     assert not list(tmp_path.iterdir())
+
+
+def test_every_estimator_saves_loads_and_summarises():
+    rooms = (predcp.fewshot, predcp.linear, predcp.resnet)
+    public = [getattr(room, name) for room in rooms for name in room.__all__]
+    estimators = [
+        each for each in public if isinstance(each, type) and issubclass(each, BaseEstimator)
+    ]
+    assert len(estimators) >= 5
+    for each in estimators:
+        assert all(
+            callable(getattr(each, name, None)) for name in ("fit", "save", "load", "summary")
+        )
+    # The linear ones sample; networks and few-shot models are fitted by optimisation.
+    assert isinstance(predcp.linear.LogisticRegression.posterior_, property)
+    assert isinstance(predcp.linear.LinearRegression.posterior_, property)

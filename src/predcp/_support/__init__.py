@@ -1,1 +1,1 @@
-"""What every room may use and what knows none of them: arrays, checks, progress, files, processes."""
+"""Helpers that every room may use: arrays, checks, progress, files, processes."""

@@ -1,4 +1,4 @@
-"""Arrays: which leaves are data, what is known before tracing, one floating type."""
+"""Arrays: which leaves are data, what is known before tracing, and one floating-point type."""
 
 from typing import Any
 

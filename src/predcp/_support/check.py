@@ -1,5 +1,6 @@
-"""Argument checks: name the argument, what it got and what it needs, before any tracing."""
+"""Argument checks: before any tracing, name the argument, what it got and what it needs."""
 
+from collections.abc import Collection
 from typing import Any
 
 import jax
@@ -63,3 +64,39 @@ def require_callable(name: str, value: Any, signature: str) -> Any:
     if not callable(value):
         raise ValueError(f"{name} must be a function {signature}, got {type(value).__name__}")
     return value
+
+
+def require_whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def require_weights(name: str, value: Any) -> Array:
+    """Non-negative numbers that are not all 0."""
+    array = require_positive(name, value, zero=True)
+    numbers = known(array)
+    if numbers is not None and not np.any(numbers > 0.0):
+        raise ValueError(f"{name} are all 0: D would have no observations")
+    return array
+
+
+def require_broadcast(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Refuse an array that is not one number per point of a batch."""
+    own = np.shape(array)
+    padded = (1,) * (len(shape) - len(own)) + own
+    if len(padded) > len(shape) or any(size not in (1, all_) for size, all_ in zip(padded, shape)):
+        raise ValueError(
+            f"{name} must broadcast to the batch shape {shape} of the observations, got shape {own}"
+        )
+
+
+def refuse_moving_angles(family: Any, angles: tuple[str, ...], moving: Collection[str]) -> None:
+    """Refuse a map that moves an angle: it comes back to the reference after each turn."""
+    for name in angles:
+        if name in moving:
+            raise ValueError(
+                f"the scale moves {name} of {family.__name__} observations round the circle, so that D is "
+                f"not increasing: hold {name} fixed and let the scale move another parameter"
+            )

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a fit in a file, from which the same fit goes on to the same bits."""
+"""Checkpoints: the state of a fit in a file, from which the fit resumes with bit-identical results."""
 
 import hashlib
 import json
@@ -20,15 +20,15 @@ _STATE, _HISTORY = "state/", "history/"
 
 
 class CheckpointError(ValueError):
-    """A checkpoint from which this fit cannot go on; the message says why and what to do."""
+    """A checkpoint from which this fit cannot resume; the message says why and what to do."""
 
 
 class Checkpoint:
     """The two latest states of one fit; the older is used if the newer is damaged.
 
     **Arguments**
-    - `path`: of the newer; the older lies beside it.
-    - `identity`: what the fit is, as plain values; a checkpoint of another fit is refused.
+    - `path`: of the newer; the older is beside it.
+    - `identity`: plain values that identify the fit; a checkpoint of another fit is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, Any]):
@@ -42,7 +42,7 @@ class Checkpoint:
         notes: Mapping[str, Any] | None = None,
         history: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a state; the checkpoint before it becomes the older one.
+        """Write a state; the previous checkpoint becomes the older one.
 
         **Arguments**
         - `state`: a pytree of arrays.
@@ -102,9 +102,9 @@ class Checkpoint:
                     f"{path} holds other arrays than this fit has (another precision, perhaps); "
                     "use another folder, or delete it"
                 )
-            # A file has no arrays without axes.
+            # The file format has no arrays without axes.
             new = new.reshape(np.shape(old))
-            # NumPy arrays stay as precise as they were, whatever precision JAX is in.
+            # NumPy arrays keep their precision, whatever JAX's is.
             read.append(new if isinstance(old, np.ndarray) else jnp.asarray(new))
         state = jax.tree.unflatten(structure, read)
         return state, dict(saved.config["notes"]), history_of(saved)

@@ -1,4 +1,4 @@
-"""What a result was made with: versions, commit, device."""
+"""Versions, commit and device with which a result was made."""
 
 import os
 import platform
@@ -40,10 +40,10 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of the checkout this file is tracked in, else the package's version.
 
-    A copy that cannot know its own (on a cluster, say) is told by the variable `PREDCP_COMMIT`.
+    The variable `PREDCP_COMMIT` states it for a copy without history (on a cluster, say).
     """
-    if told := os.environ.get("PREDCP_COMMIT"):
-        return told
+    if stated := os.environ.get("PREDCP_COMMIT"):
+        return stated
     here = Path(__file__)
     try:
         _git("ls-files", "--error-unmatch", here.name)
@@ -65,7 +65,7 @@ def device() -> str:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    # Of the machine, not of this process: a pinned worker ran on the same device.
+    # Cores of the machine, not of this process: a pinned worker runs on the same device.
     cores = os.cpu_count()
     model = platform.processor() or platform.machine()
     description = Path("/proc/cpuinfo")

@@ -1,8 +1,10 @@
 """How to install an optional group of dependencies."""
 
 import contextlib
+import operator
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +12,14 @@ from pathlib import Path
 _CLONE = Path(__file__).parents[3]
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRA = re.compile(r"extra == ['\"]([^'\"]+)['\"]")
+_PYTHON = re.compile(r"python_version (<=|>=|==|<|>) ['\"](\d+)\.(\d+)['\"]")
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def install_command(extra: str) -> str:
@@ -25,22 +35,23 @@ def install_command(extra: str) -> str:
 
 @contextlib.contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Imports in its block say how to install the extra where a package is missing."""
+    """If an import in the block fails, say how to install the extra."""
     try:
         yield
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            f"{missing.name} is not installed; run: {install_command(extra)}", name=missing.name
+            f"{missing.name}, of the extra {extra!r}, is not installed; run: {install_command(extra)}",
+            name=missing.name,
         ) from missing
 
 
 def _missing(extra: str) -> list[str]:
-    """Requirements of an extra that are not installed, without their markers."""
+    """Requirements of an extra for this Python that are not installed, without their markers."""
     found: list[str] = []
     for line in metadata.requires("predcp") or ():
         requirement, _, marker = line.partition(";")
         named = _EXTRA.search(marker)
-        if named is None or named[1] != extra:
+        if named is None or named[1] != extra or not _is_for_this_python(marker):
             continue
         requirement = requirement.strip()
         if requirement.startswith("predcp["):
@@ -49,6 +60,13 @@ def _missing(extra: str) -> list[str]:
         elif not _is_installed(requirement):
             found.append(requirement)
     return list(dict.fromkeys(found))
+
+
+def _is_for_this_python(marker: str) -> bool:
+    return all(
+        _COMPARE[symbol](sys.version_info[:2], (int(major), int(minor)))
+        for symbol, major, minor in _PYTHON.findall(marker)
+    )
 
 
 def _is_installed(requirement: str) -> bool:

@@ -2,7 +2,7 @@
 
 
 class Paused(KeyboardInterrupt):
-    """The time given was used up; a checkpoint holds all that was done.
+    """The time limit was reached; a checkpoint holds the state.
 
-    An interrupt, so that a runner of grids stops and records nothing, as for Ctrl-C.
+    A KeyboardInterrupt, so that a runner of grids stops without a result, as after Ctrl-C.
     """

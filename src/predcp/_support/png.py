@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Lines and their smoothed edges need no more; a third of the bytes of full colour.
+# Enough for lines and their smoothed edges, at a third of the bytes of full colour.
 _COLOURS = 128
 
 
 def png(figure: Figure, dpi: int = 100) -> bytes:
     """A figure as PNG with a palette; equal figures give equal bytes."""
     buffer = io.BytesIO()
-    # Without the version of matplotlib inside.
+    # Leave out the version of matplotlib.
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return with_palette(buffer.getvalue())
 

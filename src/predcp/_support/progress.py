@@ -5,12 +5,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, cast
 
-# Called with how many of how many pieces of work are done; the total may grow.
+# Called with the work done and the total work; the total may grow.
 Progress = Callable[..., None]
 
 
 class Bar(Protocol):
-    """`bar(done, total, words)` shows how far the work is, under new words if any are given."""
+    """`bar(done, total, words)` shows the work done; new words, if given, replace the old."""
 
     def __call__(self, done: int, total: int, words: str | None = None) -> None: ...
 
@@ -25,14 +25,14 @@ def progress_bar(
     - `progress`: None (or False) for silence, True for a bar on standard error, or a function of
         the steps done, their total and, if it takes three arguments, words for what is being done
         (`compiling`, `sampling`; None for no change).
-    - `words`: what the bar is called.
+    - `words`: the label of the bar.
     - `describe`: for a fit whose third argument is a value instead of words (an accuracy, say):
         the words of a bar for that value.
     """
     if progress is None or progress is False:
         yield None
     elif progress is True:
-        with bar(words) as report:
+        with bar(words if describe is None else f"{words}, compiling") as report:
             if describe is None:
                 yield report
             else:
@@ -50,7 +50,7 @@ def progress_bar(
 def as_report(progress: Progress | None) -> Bar:
     """A function `report(done, total, words)` of any function of progress, or of None.
 
-    A function of two arguments never hears the words; one of three does.
+    Words are passed only to a function of three arguments.
     """
     if progress is None:
         return lambda done, total, words=None: None

@@ -21,7 +21,7 @@ class SavedModelError(ValueError):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a file holds: `kind` says which class it belongs to, `config` is plain JSON."""
+    """The content of a file: `kind` names the class it belongs to, `config` is plain JSON."""
 
     kind: str
     arrays: Mapping[str, np.ndarray]
@@ -29,7 +29,7 @@ class SavedModel:
 
 
 def save_model(path: str | os.PathLike[str], model: SavedModel) -> None:
-    """Write a model in one step; an older file of that name is replaced only by a whole one."""
+    """Write a model atomically: an older file of that name is replaced only by a complete one."""
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(values) for name, values in model.arrays.items()}

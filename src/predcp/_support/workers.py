@@ -25,8 +25,8 @@ def start_worker(
 ) -> "subprocess.Popen[bytes]":
     """Start `python -m module` with pipes, pinned to a core, with one thread per library.
 
-    **Arguments:** `environment`, variables of the worker where this process does not set them;
-    `override`, variables of the worker in any case.
+    **Arguments:** `environment`, variables for the worker unless this process sets them;
+    `override`, variables for the worker in any case.
     """
     defaults = _ONE_THREAD | dict(environment or {})
     process = subprocess.Popen(
@@ -42,7 +42,7 @@ def start_worker(
 
 
 def worker_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """In a worker: where messages come from and where answers go.
+    """In a worker: the stream of messages in and the stream of answers out.
 
     Standard output becomes standard error, so that what a model prints is not taken for an answer.
     """

@@ -1,4 +1,4 @@
-"""Small sets that come with scikit-learn: always there, nothing to download."""
+"""Small sets that come with scikit-learn and need no download."""
 
 import numpy as np
 

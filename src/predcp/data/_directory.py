@@ -1,4 +1,4 @@
-"""Where data files live."""
+"""The folder of data files."""
 
 import os
 from pathlib import Path

@@ -16,10 +16,13 @@ from predcp.data._frame import require_columns
 if TYPE_CHECKING:
     import pandas
 
-# More levels than this is an identifier or free text, not a category.
-_MOST_LEVELS = 50
+# A column with more levels is an identifier or free text, not a category.
+MOST_LEVELS = 50
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?"
 _DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?"
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    rf"|\d{{1,2}}\.?[- ]?{_MONTH}[-, ]*\d{{2,4}}|{_MONTH} ?\d{{1,2}},? \d{{4}})([ T].*)?",
+    re.IGNORECASE,
 )
 
 
@@ -63,16 +66,24 @@ class Encoder:
         **Arguments:** `missing` refuses missing values or imputes the median; `where` names the
         table in errors.
         """
-        columns, constant = [], []
+        columns, constant, empty, errors = [], [], [], []
         for name, series in frame.items():
             if series.nunique(dropna=True) <= 1:
-                constant.append(str(name))
-            elif is_categorical(series):
-                columns.append(Column(str(name), _levels(series, missing, where)))
-            else:
-                columns.append(Column(str(name), (), _fill(series, missing, where)))
-        if constant:
-            warnings.warn(f"{where}: dropped constant columns: {', '.join(constant)}", stacklevel=2)
+                (empty if series.isna().all() else constant).append(str(name))
+                continue
+            try:
+                if is_categorical(series):
+                    columns.append(Column(str(name), _levels(series, missing, where)))
+                else:
+                    columns.append(Column(str(name), (), _fill(series, missing, where)))
+            except DataError as error:
+                errors.append(str(error))
+        if errors:
+            # All at once: nobody wants to mend a table one error at a time.
+            raise DataError("\n".join(errors))
+        for kind, names in {"constant": constant, "empty": empty}.items():
+            if names:
+                warnings.warn(f"{where}: dropped {kind} columns: {', '.join(names)}", stacklevel=2)
         if not columns:
             raise DataError(f"{where} has no column that varies, so nothing to predict from")
         return cls(tuple(columns))
@@ -115,12 +126,34 @@ def _levels(series: pandas.Series, missing: Missing, where: str) -> tuple[str, .
     if gaps and missing == "refuse":
         raise DataError(_missing_message(series, gaps, where))
     levels = tuple(sorted({str(value) for value in values}))
-    if len(levels) > _MOST_LEVELS:
+    texts = _texts_among_numbers(values)
+    if len(levels) > MOST_LEVELS:
         raise DataError(
             f"{where}: column {series.name!r} has {len(levels)} distinct text values, an "
-            f"identifier rather than a category; leave it out: drop=[{series.name!r}]"
+            f"identifier rather than a category; leave it out: drop=[{series.name!r}]{texts}"
+        )
+    if texts:
+        warnings.warn(
+            f"{where}: column {series.name!r} is taken as text, a category for each value{texts}",
+            stacklevel=2,
         )
     return tuple(dict.fromkeys((*levels, "missing"))) if gaps else levels
+
+
+def _texts_among_numbers(values: pandas.Series) -> str:
+    """Words on a column of which at least half are numbers, and some are not."""
+    import pandas
+
+    if values.dtype == bool:
+        return ""
+    numbers = np.asarray(pandas.to_numeric(values.astype(str), errors="coerce"), np.float64)
+    texts = [str(value) for value, number in zip(values, numbers) if np.isnan(number)]
+    if not 0 < len(texts) <= len(values) / 2:
+        return ""
+    return (
+        f"; {len(texts)} of its {len(values)} values are no numbers, such as {texts[0]!r}: if "
+        "that stands for a missing value, leave those cells empty"
+    )
 
 
 def _fill(series: pandas.Series, missing: Missing, where: str) -> float | None:

@@ -1,5 +1,5 @@
-"""The one error of this room: a data set that is missing, damaged or not fit for use."""
+"""The one error of this room: a data set that is missing, damaged or unusable."""
 
 
 class DataError(ValueError):
-    """A data set cannot be used; the message names it, the reason and the cure."""
+    """A data set cannot be used; the message names it, the reason and what to do."""

@@ -13,8 +13,8 @@ class FileOptions:
 
     **Arguments:**
 
-    - `missing`: `refuse` missing values by name, `impute` medians (`missing` becomes a category),
-        or `drop` the rows that have any.
+    - `missing`: `refuse` missing values by name, `impute` medians (`missing` becomes a category; rows
+        without a target are left out), or `drop` the rows that have any.
     - `drop`: columns to leave out.
     - `separator`, `encoding`: of a CSV file; None to guess the separator, and for UTF-8.
     - `classes`: whether the values of a numeric target are classes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from predcp.data._encoder import Encoder, is_categorical
+from predcp.data._encoder import MOST_LEVELS, Encoder, is_categorical
 from predcp.data._errors import DataError
 from predcp.data._file_options import FileOptions
 from predcp.data._frame import read_frame, require_columns
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     import pandas
 
 _MOST_CLASSES = 50
-# A numeric target with at most so many whole values may be classes in disguise.
+# A numeric target with at most this number of whole values may be a code for classes.
 _FEW_VALUES = 10
 _IDENTIFIER_NAME = re.compile(r"(.*[ _-])?(id|no|nr|number|key|index|code)", re.IGNORECASE)
 _FEWEST_IDENTIFIERS = 10
+# Rows that were left out leave gaps between their numbers.
+_DENSE = 1.5
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,22 @@ class FileTable:
 
     table: Table
     encoder: Encoder
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """Original columns, with a target of numbers.
+
+    **Arguments:**
+
+    - `features`: one column per feature, with text and gaps unchanged.
+    - `target`, `task`, `class_names`: as in `Table`.
+    """
+
+    features: pandas.DataFrame
+    target: np.ndarray
+    task: Task
+    class_names: tuple[str, ...] = ()
 
 
 def load_file(
@@ -46,45 +64,76 @@ def load_file(
     **Arguments:** `fit_rows`, the rows whose medians fill the gaps; all of them if None.
     """
     path, options = Path(path), options or FileOptions()
-    frame = _rows_with_target(path, target, options)
-    values, task, classes = _encode_target(frame.loc[:, target], options, str(path))
-    features = frame.drop(columns=[target])
-    for name in _identifiers(features):
+    read = load_frame(path, target, options)
+    encoder = _fit(read.features, options, fit_rows, str(path))
+    numbers = encoder.transform(read.features, str(path))
+    table = Table(
+        path.stem, numbers, read.target, encoder.feature_names, read.task, read.class_names
+    )
+    return FileTable(table, encoder)
+
+
+def load_frame(
+    path: str | os.PathLike[str], target: str, options: FileOptions | None = None
+) -> FrameTable:
+    """A CSV or Parquet file with a named target column, its features not encoded yet."""
+    path, options = Path(path), options or FileOptions()
+    frame, left_out = _rows_with_target(path, target, options)
+    if left_out:
+        words = "no target" if options.missing == "impute" else "missing values"
         warnings.warn(
-            f"{path}: column {name!r} looks like an identifier (whole numbers, all different); if "
+            f"{path}: rows with {words} are left out, {left_out} of {left_out + len(frame)}",
+            stacklevel=2,
+        )
+    features = frame.drop(columns=[target])
+    return frame_table(features, frame.loc[:, target], options.classes, str(path))
+
+
+def frame_table(
+    features: pandas.DataFrame, target: pandas.Series, classes: bool, where: str
+) -> FrameTable:
+    """A data frame and its target, whose kind is found by its values.
+
+    **Arguments:** `classes`, whether the values of a numeric target are classes; `where` names the
+    table in messages.
+    """
+    values, task, names = _encode_target(target, classes, where)
+    for name, kind in _identifiers(features).items():
+        warnings.warn(
+            f"{where}: column {name!r} looks like an identifier ({kind}, all different); if "
             f"it is one, leave it out: drop=[{name!r}]",
             stacklevel=2,
         )
-    encoder = _fit(features, options, fit_rows, str(path))
-    numbers = encoder.transform(features, str(path))
-    table = Table(path.stem, numbers, values, encoder.feature_names, task, classes)
-    return FileTable(table, encoder)
+    return FrameTable(features, values, task, names)
 
 
 def count_rows(
     path: str | os.PathLike[str], target: str, options: FileOptions | None = None
 ) -> int:
     """How many rows `load_file` gives."""
-    return len(_rows_with_target(Path(path), target, options or FileOptions()))
+    return len(_rows_with_target(Path(path), target, options or FileOptions())[0])
 
 
-def _rows_with_target(path: Path, target: str, options: FileOptions) -> pandas.DataFrame:
+def _rows_with_target(
+    path: Path, target: str, options: FileOptions
+) -> tuple[pandas.DataFrame, int]:
+    """The rows that are kept, and how many are left out."""
     if target in options.drop:
         raise DataError(f"the target {target!r} cannot be left out")
     frame = read_frame(path, options)
     require_columns(frame, [target], str(path))
-    if options.missing == "drop":
-        kept = frame.dropna()
-        if kept.empty:
-            raise DataError(f"{path}: every row has a missing value; use missing='impute'")
-        return kept
     gaps = int(np.sum(frame[target].isna()))
-    if gaps:
+    if options.missing == "refuse" and gaps:
         raise DataError(
             f"{path}: the target {target!r} has {gaps} missing values; leave those rows out with "
-            "missing='drop'"
+            "missing='drop', or with missing='impute', which fills the gaps of other columns"
         )
-    return frame
+    # A target is never made up.
+    kept = frame.dropna() if options.missing == "drop" else frame.dropna(subset=[target])
+    if kept.empty:
+        cure = "; use missing='impute'" if gaps < len(frame) else ""
+        raise DataError(f"{path}: every row has a missing value{cure}")
+    return kept, len(frame) - len(kept)
 
 
 def _fit(
@@ -105,12 +154,12 @@ def _fit(
 
 
 def _encode_target(
-    series: pandas.Series, options: FileOptions, where: str
+    series: pandas.Series, classes: bool, where: str
 ) -> tuple[np.ndarray, Task, tuple[str, ...]]:
     distinct = sorted(series.unique().tolist())
     if len(distinct) < 2:
         raise DataError(f"{where}: the target {series.name!r} is constant")
-    if is_categorical(series) or len(distinct) == 2 or options.classes:
+    if is_categorical(series) or len(distinct) == 2 or classes:
         if len(distinct) > _MOST_CLASSES:
             raise DataError(
                 f"{where}: the target {series.name!r} has {len(distinct)} distinct values, too many "
@@ -136,17 +185,22 @@ def _class_name(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _identifiers(features: pandas.DataFrame) -> list[str]:
-    """Columns of whole numbers, all different, that count rows or are named like identifiers."""
+def _identifiers(features: pandas.DataFrame) -> dict[str, str]:
+    """Columns whose values are all different, and of what kind: text, or whole numbers that count rows
+    or are named like identifiers."""
     from pandas.api import types
 
-    found = []
+    found = {}
     for name, series in features.items():
-        if len(series) < _FEWEST_IDENTIFIERS or not types.is_integer_dtype(series):
+        if len(series) < _FEWEST_IDENTIFIERS or series.nunique() < len(series):
             continue
-        if series.nunique() < len(series):
+        # More values than a category may have are refused with a reason of their own.
+        if types.is_string_dtype(series) and len(series) <= MOST_LEVELS:
+            found[str(name)] = "text"
+        if not types.is_integer_dtype(series):
             continue
-        counts_rows = int(series.max()) - int(series.min()) == len(series) - 1
+        # Numbers that do not count anything repeat themselves in so narrow a range.
+        counts_rows = int(series.max()) - int(series.min()) < _DENSE * len(series)
         if counts_rows or _IDENTIFIER_NAME.fullmatch(str(name)):
-            found.append(str(name))
+            found[str(name)] = "whole numbers"
     return found

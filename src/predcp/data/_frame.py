@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 import warnings
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+# pandas' words for a line that is longer than those before it.
+_LONGER_LINE = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 # Lines that decide the separator of a file.
 _LOOKED_AT = 20
 
@@ -42,12 +45,19 @@ def read_frame(path: Path, options: FileOptions | None = None) -> pandas.DataFra
     except UnicodeDecodeError as error:
         raise DataError(
             f"cannot read {path} as {error.encoding}; name its encoding, for instance "
-            "encoding='latin-1'"
+            f"encoding={_likely_encoding(path)!r}"
         ) from error
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"cannot read {path}: {str(error).strip().splitlines()[0]}") from error
+        words = str(error).strip().splitlines()[0]
+        longer = _LONGER_LINE.search(words)
+        if longer is not None:
+            raise DataError(
+                f"{path}: line {longer[2]} has {longer[3]} fields, the lines before it {longer[1]}; text "
+                "that holds a separator needs quotation marks"
+            ) from error
+        raise DataError(f"cannot read {path}: {words}") from error
     if frame.empty:
         raise DataError(f"{path} holds no rows")
     frame.columns = [str(column) for column in frame.columns]
@@ -69,10 +79,18 @@ def _read_csv(path: Path, options: FileOptions) -> pandas.DataFrame:
     encoding = options.encoding or "utf-8-sig"
     with path.open(newline="", encoding=encoding) as file:
         lines = [line for line, _ in zip(file, range(_LOOKED_AT))]
-    separator = options.separator or _guessed_separator(lines)
+    if not any(line.strip() for line in lines):
+        raise DataError(f"{path} is empty")
+    guessed = _guessed_separator(lines)
+    separator = options.separator or guessed
     rows = list(csv.reader(lines, delimiter=separator))
     header = rows[0] if rows else []
-    # pandas would rename the second of two equal names: the target could be the wrong one.
+    if len(header) == 1 and guessed != separator and guessed in lines[0]:
+        raise DataError(
+            f"{path} has one column with separator={separator!r}; its columns are separated by "
+            f"{_SEPARATORS[guessed]}: separator={guessed!r}"
+        )
+    # pandas would rename the second of two equal names, so the target could be the wrong column.
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise DataError(f"{path} has the column {', '.join(repeated)} more than once")
@@ -89,8 +107,14 @@ def _read_csv(path: Path, options: FileOptions) -> pandas.DataFrame:
     return pandas.read_csv(path, sep=separator, decimal=decimal, encoding=encoding)
 
 
+def _likely_encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        start = file.read(2)
+    return "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
+
+
 def _guessed_separator(lines: Sequence[str]) -> str:
-    """The separator that splits every line into the same number of columns, the largest there is."""
+    """The separator that splits every line into the same, largest number of columns."""
 
     def columns(separator: str) -> int:
         counts = {len(row) for row in csv.reader(lines, delimiter=separator) if row}

@@ -1,4 +1,4 @@
-"""Find a registered file on disk and refuse a damaged one."""
+"""Find a registered file on disk; a damaged one is an error."""
 
 import os
 from pathlib import Path

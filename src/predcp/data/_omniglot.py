@@ -35,6 +35,26 @@ def load_omniglot(part: str, directory: str | os.PathLike[str] | None = None) ->
     return ImageClasses("omniglot", part, content["images"][rows][..., None], labels, names)
 
 
+def load_omniglot_rotated(
+    part: str, directory: str | os.PathLike[str] | None = None
+) -> ImageClasses:
+    """As `load_omniglot`, every training character also turned by 90, 180 and 270 degrees.
+
+    A turned character is a separate class: 4112 classes to train on.
+    """
+    upright = load_omniglot(part, directory)
+    if upright.part != "train":
+        return upright
+    turns, count = range(4), len(upright.class_names)
+    return ImageClasses(
+        "omniglot-rotated",
+        "train",
+        np.concatenate([np.rot90(upright.images, turn, (1, 2)) for turn in turns]),
+        np.concatenate([upright.labels + turn * count for turn in turns]),
+        tuple(f"{name}, turned {90 * turn}" for turn in turns for name in upright.class_names),
+    )
+
+
 def read_omniglot(path: Path) -> dict[str, np.ndarray]:
     """The arrays of the prepared file, with their sizes checked."""
     try:

@@ -1,4 +1,4 @@
-"""The base rate: the prediction without any feature, beside which every prior is compared."""
+"""The base rate: the prediction without features, to which every prior is compared."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Cells of one group in one program: what a GPU wants."""
+"""Run the cells of one group in one program, for a GPU."""
 
 import time
 import traceback
@@ -11,15 +11,15 @@ from predcp.experiments._execute import execute, outcome
 from predcp.experiments._models import resolve_model
 from predcp.experiments._result import Context, Outcome
 
-# Enough to hold any group; what is held is claimed, and lost together if the process dies.
+# Large enough for any group; held cells are claimed, and all are lost if the process dies.
 _CAPACITY = 2000
 
 
 class Batch:
     """Runs the cells of a group in one program, one group after another.
 
-    A model that has a `run_many` says by `group_of` which cells may share a program; cells of other
-    models run one by one.
+    For a model with `run_many`, `group_of` says which cells may share a program; cells of other models
+    run one by one.
     """
 
     def __init__(

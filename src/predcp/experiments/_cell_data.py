@@ -6,12 +6,18 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from predcp.data import DataError, FileOptions, Split, file_sha256, load_split
+from predcp.data import DataError, FileOptions, Split, Task, file_sha256, load_file, load_split
 from predcp.experiments._cell import Cell, Setting
 from predcp.experiments._result import Context
 
 # The settings that describe a file; a cell of a named table has none of them.
 FILE_SETTINGS = ("target", "sha256", *(field.name for field in fields(FileOptions)))
+
+_KINDS: dict[Task, str] = {
+    "regression": "numbers",
+    "binary": "two classes",
+    "multiclass": "several classes",
+}
 
 
 def cell_split(cell: Cell, context: Context) -> Split:
@@ -31,13 +37,27 @@ def cell_split(cell: Cell, context: Context) -> Split:
 
 
 def on_file(
-    cells: Iterable[Cell], path: str, target: str | None, options: FileOptions | None = None
+    cells: Iterable[Cell],
+    path: str,
+    target: str | None,
+    options: FileOptions | None = None,
+    task: Task | None = None,
 ) -> list[Cell]:
-    """The same grid on a file: a changed file is another data set, so its hash is a setting."""
+    """The same grid on a file: a changed file is another data set, so its hash is a setting.
+
+    A file that cannot be read, or whose target is not of kind `task`, is refused here and not by
+    each cell.
+    """
     if target is None:
         raise DataError(f"{path} is a file: name its target column with target=NAME")
     if not Path(path).is_file():
         raise DataError(f"there is no file {path}")
+    table = load_file(path, target, options).table
+    if task is not None and table.task != task:
+        found = f"{len(table.class_names)} classes" if table.class_names else "numbers"
+        raise DataError(
+            f"{path}: this experiment needs {_KINDS[task]} in the target {target!r}, got {found}"
+        )
     pinned: dict[str, Setting] = {"target": target, "sha256": file_sha256(Path(path))}
     return on_data(cells, path, pinned | _settings(options or FileOptions()))
 
@@ -53,7 +73,7 @@ def on_data(
 
 
 def _settings(options: FileOptions) -> dict[str, Setting]:
-    """What differs from the defaults, as plain values; `missing` always."""
+    """Options that differ from the defaults, as plain values; `missing` always."""
     changed: dict[str, Any] = {
         field.name: getattr(options, field.name)
         for field in fields(options)

@@ -1,7 +1,7 @@
-"""A claim: the right to run one cell, held by a locked file and gone with its holder.
+"""A claim: the right to run one cell, held by a locked file and released when its holder ends.
 
-The lock is the kernel's (`flock`), so a runner killed at any moment holds nothing afterwards; the
-file's text only tells people who is at work.
+The lock is the kernel's (`flock`), so a runner that is killed holds nothing afterwards; the text of
+the file only shows people who is running the cell.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ class Claim:
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except FileNotFoundError:
-                # Never there yet, or another runner tidied the empty folder away.
+                # The folder does not exist yet, or another runner removed it when it was empty.
                 folder.mkdir(parents=True, exist_ok=True)
                 continue
             try:
@@ -49,7 +49,7 @@ class Claim:
                 os.truncate(descriptor, 0)
                 os.write(descriptor, f"{platform.node()} {os.getpid()}\n".encode())
                 claim = cls(path, descriptor)
-                # A holder killed while publishing left its folders behind.
+                # Remove folders of a holder that was killed while publishing.
                 claim.clear()
                 return claim
             # The last holder removed the file between our opening and locking it.
@@ -61,9 +61,9 @@ class Claim:
         shutil.rmtree(self.trash, ignore_errors=True)
 
     def release(self) -> None:
-        """Give the claim up and leave nothing behind."""
+        """Release the claim and remove its files."""
         self.clear()
-        # Removed while still locked, so that nobody can lock the file we are about to forget.
+        # Remove it while still locked, so that nobody can lock a file that is about to go.
         self.path.unlink(missing_ok=True)
         os.close(self.descriptor)
 
@@ -77,7 +77,7 @@ def holder(folder: Path, name: str) -> str:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what dead runners left in a folder of claims, and the folder if it is empty."""
+    """Remove files of dead runners in a folder of claims, and the folder if it is empty."""
     names = {path.stem for path in folder.glob("*.*")}
     for name in names:
         claim = Claim.take(folder, name)
@@ -86,7 +86,7 @@ def sweep(folder: Path) -> None:
     try:
         folder.rmdir()
     except OSError:
-        # Others are at work, or there was no such folder.
+        # Other runners are active, or there was no such folder.
         return
 
 

@@ -1,4 +1,4 @@
-"""What deserves a flag in the convergence of a fit."""
+"""Flags for fits that have not converged."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ RHAT_LIMIT = 1.01
 
 
 def flags(inference: str, convergence: Mapping[str, float | None]) -> list[str]:
-    """What a reader must know about a fit; a sampler without figures is flagged too."""
+    """Warnings about a fit; a sampler without diagnostics is flagged too."""
     found = []
     sampled = inference.startswith(SAMPLED)
     if sampled and "rhat_max" not in convergence:

@@ -4,6 +4,7 @@ import base64
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,25 @@ pre { background: #f4f4f4; overflow-x: auto; padding: .6rem } img { max-width: 1
 """
 
 
+def write_document(folder: Path, title: str, blocks: Sequence[Block]) -> list[Path]:
+    """Write `report.md`, `report.html` and the pictures; the paths of the first two."""
+    folder.mkdir(parents=True, exist_ok=True)
+    markdown, page = folder / "report.md", folder / "report.html"
+    markdown.write_text(to_markdown(blocks), "utf-8")
+    page.write_text(to_html(title, blocks), "utf-8")
+    for block in blocks:
+        if isinstance(block, Picture):
+            (folder / block.file_name).write_bytes(block.content)
+    return [markdown, page]
+
+
 def to_markdown(blocks: Sequence[Block]) -> str:
     """The blocks as Markdown; pictures are links to files beside it."""
     return "\n\n".join(_markdown(block) for block in blocks) + "\n"
 
 
 def to_html(title: str, blocks: Sequence[Block]) -> str:
-    """The blocks as one page with nothing outside it: styles and pictures are embedded."""
+    """The blocks as one self-contained page, with embedded styles and pictures."""
     body = "\n".join(_html(block) for block in blocks)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'

@@ -1,4 +1,4 @@
-"""Where cells run: the contract every engine meets, and the simplest one."""
+"""Engines that run cells: the protocol, and the simplest engine."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from predcp.experiments._cell import Cell
 from predcp.experiments._execute import execute
 from predcp.experiments._result import Context, Outcome
 
-# Called with running cells and how far they are: `done` of `total`, and what that counts.
+# Called with running cells and their progress: `done` of `total` pieces, and what they are.
 Report = Callable[[Sequence[Cell], int, int, str], None]
 
 
@@ -21,7 +21,7 @@ def reporting(context: Context, cells: Sequence[Cell], report: Report | None) ->
 
 
 class Engine(Protocol):
-    """Runs cells and hands back outcomes; it never sees the store."""
+    """Runs cells and returns outcomes; it does not know the store."""
 
     @property
     def capacity(self) -> int:
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def collect(self, timeout: float) -> list[tuple[Cell, Outcome]]:
-        """Cells that ended, waiting at most `timeout` seconds for the first."""
+        """Cells that ended; waits at most `timeout` seconds for the first."""
         ...
 
     def close(self) -> None:

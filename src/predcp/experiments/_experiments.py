@@ -1,9 +1,10 @@
-"""Experiments by name: grids of cells, and what is known about them."""
+"""Experiments by name: grids of cells, published figures and notes."""
 
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from predcp.data import Task
 from predcp.experiments._cell import Cell, Setting
 from predcp.experiments._select import SelectionError
 
@@ -31,6 +32,7 @@ class Experiment:
     - `names`: priors and inferences in words, for reports.
     - `file_settings`: settings of cells that are moved to a user's file.
     - `baseline`: the model that makes a report's base-rate row on a user's file; None for no row.
+    - `file_task`: the kind of target that a user's file must have; None for any.
     """
 
     cells: Callable[[], list[Cell]]
@@ -39,9 +41,10 @@ class Experiment:
     names: Mapping[str, str] = field(default_factory=dict)
     file_settings: Mapping[str, Setting] = field(default_factory=dict)
     baseline: str | None = None
+    file_task: Task | None = None
 
     def name(self, label: str) -> str:
-        """A prior or an inference in words; what sets variants apart stays: `PredCP [width=50]`."""
+        """A prior or an inference in words, with the settings of a variant: `PredCP [width=50]`."""
         prior, bracket, variant = label.partition("[")
         known = self.names.get(prior, prior)
         return f"{known} [{variant}" if bracket else known
@@ -51,7 +54,7 @@ _REGISTERED: dict[str, Experiment] = {}
 
 
 def register_experiment(name: str, experiment: Experiment) -> None:
-    """Let `experiment_cells`, reports and the command line know an experiment by name."""
+    """Register an experiment by name, for `experiment_cells`, reports and the command line."""
     _REGISTERED[name] = experiment
 
 
@@ -75,6 +78,22 @@ def find_experiment(name: str) -> tuple[str, Experiment]:
     except (ModuleNotFoundError, AttributeError) as error:
         raise SelectionError(f"cannot find the experiment {name!r}: {error}") from error
     return function_name, Experiment(function)
+
+
+def with_network(name: str, network: str) -> str:
+    """The experiment that runs another network, registered as NAME-NETWORK."""
+    found = [
+        own
+        for other, experiment in _REGISTERED.items()
+        if other.startswith(f"{name}-")
+        and (own := other.removeprefix(f"{name}-"))
+        in {cell.settings.get("network") for cell in experiment.cells()}
+    ]
+    if network not in found:
+        raise SelectionError(
+            f"{name} has no network {network!r}; there are: {', '.join(found) or 'none but its own'}"
+        )
+    return f"{name}-{network}"
 
 
 def experiment_cells(name: str) -> tuple[str, list[Cell]]:

@@ -14,7 +14,7 @@ def write_message(stream: IO[bytes], header: dict[str, Any], payload: bytes = b"
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """The next message, or None when the other side is gone."""
+    """The next message, or None if the other side has ended."""
     header = workers.read_part(stream)
     payload = None if header is None else workers.read_part(stream)
     if header is None or payload is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from predcp.data import FileOptions, is_file_name, table_names
+from predcp.data import FileOptions, Task, is_file_name, table_names
 from predcp.experiments._baseline import baseline_cells
 from predcp.experiments._cell import Cell, Setting
 from predcp.experiments._cell_data import on_data, on_file
@@ -18,11 +18,12 @@ def place_on_data(
     options: FileOptions | None = None,
     file_settings: Mapping[str, Setting] | None = None,
     baseline: str | None = None,
+    file_task: Task | None = None,
 ) -> list[Cell]:
     """The grid on each named data set: a declared one or pattern, another table, or a file.
 
-    **Arguments:** `target` and `options` of a file; `file_settings` and `baseline` as in
-    `Experiment`.
+    **Arguments:** `target` and `options` of a file; `file_settings`, `baseline` and
+    `file_task` as in `Experiment`.
     """
     if not data:
         return list(cells)
@@ -32,7 +33,7 @@ def place_on_data(
     chosen: list[Cell] = []
     for name in data:
         if is_file_name(name):
-            moved = on_file(pattern_cells, name, target, options)
+            moved = on_file(pattern_cells, name, target, options, file_task)
             if baseline is not None:
                 chosen += baseline_cells(moved, baseline)
             extra = dict(file_settings or {})

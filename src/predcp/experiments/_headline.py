@@ -1,4 +1,4 @@
-"""The first lines of a report: which prior did best, and whether that means anything."""
+"""The first lines of a report: which prior did best, and whether its lead is more than chance."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from predcp.experiments._metrics import (
 from predcp.experiments._numbers import plus_minus
 from predcp.experiments._statistics import Pair, Row, Summary
 
-# The metric that decides, the first there is.
+# The metric of the comparison: the first of these that exists.
 _DECIDING = ("log_likelihood", "accuracy", "rmse")
 _LEVEL = 0.05
-# Fewer splits say too little about the spread of a difference.
+# With fewer splits the spread of a difference is too uncertain.
 _FEWEST_SPLITS = 3
 
 
@@ -88,7 +88,7 @@ def headline(summary: Summary, name: Callable[[str], str] = str) -> list[Block]:
 
 
 def is_clear(pair: Pair, comparisons: int) -> bool:
-    """Whether a paired difference is more than chance among so many comparisons."""
+    """Whether a paired difference exceeds chance, corrected for the number of comparisons."""
     splits = pair.wins + pair.ties + pair.losses
     if pair.se is None or splits < _FEWEST_SPLITS:
         return False

@@ -1,4 +1,4 @@
-"""Interruptions that wait: for the few steps that must be done whole or not at all."""
+"""Delay interruptions during the few steps that must be atomic."""
 
 import contextlib
 import signal
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Let SIGINT and SIGTERM take effect only when the block has ended.
+    """Delay SIGINT and SIGTERM until the end of the block.
 
     Python runs signal handlers between any two of its instructions, so also between taking a lock
-    and remembering it. Only the main thread is ever interrupted: elsewhere this does nothing.
+    and remembering it. Only the main thread is interrupted, so in other threads this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Names of priors that never hide a difference between two fits."""
+"""Names of priors that distinguish all fits."""
 
 from collections import defaultdict
 from collections.abc import Sequence

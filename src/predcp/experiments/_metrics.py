@@ -1,4 +1,4 @@
-"""What the name of a metric says: its part of the data, and which way is better."""
+"""Read from the name of a metric its part of the data, and whether higher is better."""
 
 _LOWER_IS_BETTER = ("rmse", "mae", "nll", "loss", "error", "brier", "seconds")
 _TITLES = {
@@ -9,6 +9,9 @@ _TITLES = {
     "mae": "mean absolute error",
     "calibration_error": "calibration error",
     "coverage_90": "coverage of 90% intervals",
+    "r_squared": "R^2",
+    "auc": "area under the ROC curve",
+    "fit_seconds": "seconds per fit",
 }
 _PARTS = {"train_": "training rows", "validation_": "validation rows"}
 
@@ -22,7 +25,7 @@ def metric_title(name: str) -> str:
 
 
 def metric_name(part: str, metric: str) -> str:
-    """Test metrics keep their name; the others carry their part's."""
+    """Name of a metric in a table: metrics of other parts than the test part carry the name of the part."""
     return metric if part == "test" else f"{part}_{metric}"
 
 

@@ -1,4 +1,4 @@
-"""Models of cells: the protocol that they meet, and their registry."""
+"""Models of cells: their protocol and their registry."""
 
 import importlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -42,7 +42,7 @@ class CellModel:
 
 
 class ModelUnavailable(LookupError):
-    """No such model is registered or importable; the message names it and the cure."""
+    """Error: no such model is registered or importable; the message says what to do."""
 
 
 # Names to "module:attribute": a model's module is imported when its first cell runs.
@@ -50,7 +50,7 @@ _SOURCES: dict[str, str] = {}
 
 
 def register_model(name: str, source: str) -> None:
-    """Let cells name a model.
+    """Register a model, so that cells can name it.
 
     **Arguments:** `source`, `"module:attribute"` of a `CellModel` or of a function
     `run(cell, context)`. Worker processes import it too, so it must be importable there.
@@ -77,7 +77,7 @@ def resolve_model(name: str) -> CellModel:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        # A missing dependency of the module is another mistake and keeps its own message.
+        # A missing dependency of the module is another error and keeps its own message.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise ModelUnavailable(

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Format numbers for reading."""
 
 import math
 

@@ -9,7 +9,7 @@ from predcp.experiments._store import Store, write_folder
 
 
 def pack(store: Store) -> int:
-    """Move every intact cell of an experiment into its packed file; how many it holds then.
+    """Move every intact cell of an experiment into its packed file; return how many it then holds.
 
     Damaged folders and those of running cells stay as they are.
     """
@@ -39,7 +39,7 @@ def pack(store: Store) -> int:
 
 
 def unpack(store: Store) -> int:
-    """Write the folders of a packed experiment and remove the packed file; how many there were.
+    """Write the folders of a packed experiment and remove the packed file; return their number.
 
     A cell that has a folder already keeps it: the folder is newer.
     """

@@ -1,7 +1,7 @@
 """A packed experiment: all its cells in one Parquet file.
 
 One row per cell. The column `record` holds `cell.json` and the column `files` the cell's other
-files, byte for byte; the others repeat what is worth a query.
+files, byte for byte; the others repeat fields that are useful in queries.
 """
 
 from __future__ import annotations
@@ -38,6 +38,18 @@ def read_packed(path: Path) -> Mapping[str, PackedCell]:
     return _read(str(path), status.st_mtime_ns, status.st_size)
 
 
+def is_foreign(path: Path) -> bool:
+    """Whether a file is a sound Parquet file that something else than `predcp store pack` wrote."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        schema = pyarrow.parquet.read_schema(path)
+    except (pyarrow.ArrowException, OSError):
+        return False
+    return (schema.metadata or {}).get(b"format") != _FORMAT
+
+
 @lru_cache(maxsize=8)
 def _read(path: str, modified: int, size: int) -> Mapping[str, PackedCell]:
     import pyarrow
@@ -60,7 +72,7 @@ def _read(path: str, modified: int, size: int) -> Mapping[str, PackedCell]:
 
 
 def write_packed(path: Path, cells: Sequence[PackedCell]) -> None:
-    """Write a packed file in one step; an older one is replaced only by a whole one."""
+    """Write a packed file atomically: an older one is replaced only by a complete one."""
     import pyarrow
     import pyarrow.parquet
 
@@ -70,7 +82,7 @@ def write_packed(path: Path, cells: Sequence[PackedCell]) -> None:
     staging = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with staging.open("wb") as file:
-            # A high level takes a second and saves a third; dictionaries do not help long texts.
+            # A high compression level takes a second and saves a third; dictionaries do not help.
             write: Any = pyarrow.parquet.write_table
             write(
                 table,

@@ -15,7 +15,7 @@ from predcp.experiments._statistics import Pair, Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More lines than this on one plot cannot be read.
+# A plot with more lines cannot be read.
 _MOST_LINES = 30
 _WIDTH_INCHES, _LINE_INCHES, _MARGIN_INCHES = 8.0, 0.26, 0.7
 
@@ -66,12 +66,12 @@ def _chart(
     caption: str,
     zero: bool = False,
 ) -> bytes:
-    # Without pyplot: no global state, and less to import.
+    # Not pyplot, which has global state and is slow to import.
     from matplotlib.figure import Figure
 
     height = _MARGIN_INCHES + _LINE_INCHES * max(len(labels), 2)
     figure = Figure(figsize=(_WIDTH_INCHES, height))
-    # Room for the labels by their length: measuring them would draw everything twice.
+    # Estimate the room for labels from their length; measuring would draw everything twice.
     left = min(0.08 + 0.0095 * max(map(len, labels)), 0.6)
     bottom = (_MARGIN_INCHES - 0.1) / height
     axes: Axes = figure.add_axes((left, bottom, 0.97 - left, 1 - bottom - 0.1 / height))

@@ -15,9 +15,9 @@ from predcp.experiments._frames import message_outcome, read_message, write_mess
 from predcp.experiments._models import registered_models
 from predcp.experiments._result import Context, Outcome
 
-# A cell that kills its worker (memory, most often) this many times is recorded as failed.
+# A cell that kills its worker (usually by its memory) this many times is recorded as failed.
 _ATTEMPTS = 3
-# Idle workers that die this often do so for a reason that starting more will not cure.
+# If idle workers die this often, starting more does not help.
 _IDLE_DEATHS = 10
 _ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
 
@@ -36,7 +36,7 @@ class ProcessPool:
         self, context: Context, report: Report | None = None, workers: int | None = None
     ) -> None:
         """**Arguments:** `workers` defaults to the cores this process may use."""
-        # A function cannot travel to another process; messages about progress do.
+        # A function cannot be sent to another process; messages about progress can.
         self._context, self._report = replace(context, progress=None), report
         self._cores = available_cores()
         count = len(self._cores) if workers is None else workers
@@ -104,12 +104,12 @@ class ProcessPool:
         try:
             write_message(worker.process.stdin, request)
         except BrokenPipeError:
-            # The worker is dead; its closed output makes `collect` bury it and try again.
+            # The worker is dead; `collect` sees its closed output, removes it and tries again.
             return
 
     def _bury(self, worker: _Worker) -> list[tuple[Cell, Outcome]]:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # Its output is closed, so it is ending: its own exit code says why, our kill does not.
+            # Its output is closed, so it is ending: wait for its own exit code, which gives the reason.
             worker.process.wait(1)
         self._stop(worker)
         cell, code = worker.cell, worker.process.returncode
@@ -140,6 +140,6 @@ class ProcessPool:
         process.kill()
         process.wait()
         if process.stdin is not None:
-            # Unsent bytes for a dead worker are of no use to anyone.
+            # Drop unsent bytes for a dead worker.
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()

@@ -10,53 +10,29 @@ from predcp.experiments._cell import Cell
 
 
 class Progress(Protocol):
-    """What a runner and its engine report."""
+    """The events that a runner and its engine report; by default nothing is done."""
 
     def start(self, total: int, finished: int, failed: int, workers: int) -> None:
         """The grid's size and what was already there."""
-        ...
 
     def started(self, cell: Cell) -> None:
         """A cell was handed to the engine."""
-        ...
 
     def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
-        """Cells that are fitted together got on: `done` of `total` pieces, described by `words`."""
-        ...
+        """Progress of cells that are fitted together: `done` of `total` pieces, described by `words`."""
 
     def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
         """A cell ended here, or in another runner."""
-        ...
 
     def note(self, message: str) -> None:
-        """Anything else worth a line."""
-        ...
+        """Any other message."""
 
     def close(self) -> None:
         """The run is over."""
-        ...
 
 
-class Silent:
+class Silent(Progress):
     """Shows nothing."""
-
-    def start(self, total: int, finished: int, failed: int, workers: int) -> None:
-        """Nothing."""
-
-    def started(self, cell: Cell) -> None:
-        """Nothing."""
-
-    def moved(self, cells: Sequence[Cell], done: int, total: int, words: str) -> None:
-        """Nothing."""
-
-    def ended(self, cell: Cell, failed: bool, elsewhere: bool = False) -> None:
-        """Nothing."""
-
-    def note(self, message: str) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
 
 
 class Counts:
@@ -152,7 +128,7 @@ class Lines:
         self._write(str(self._counts))
 
     def _break_silence(self) -> None:
-        """Say what is running while a model compiles or does not report its progress."""
+        """Show what is running while a model compiles or does not report progress."""
         while not self._over.wait(self._silence / 10):
             first = next(iter(list(self._running.items())), None)
             if first is None or time.monotonic() - self._last_line < self._silence:
@@ -172,7 +148,7 @@ class Lines:
 
 
 class Live:
-    """A bar with counts and the cells at work, redrawn in place."""
+    """A bar with counts and the running cells, redrawn in place."""
 
     def __init__(self, console: Any = None) -> None:
         """**Arguments:** a `rich` console (default: one on standard error)."""
@@ -226,7 +202,7 @@ class Live:
         bar = ProgressBar(total=max(counts.total, 1), completed=counts.finished + counts.failed)
         now = time.monotonic()
         running = list(self._running.items())
-        # Cells that report their progress first: of a batch, one stands for all.
+        # First the cells that report progress; one line for a whole batch.
         running.sort(key=lambda item: item[0] not in self._progress)
         shown = [
             Text(

@@ -1,6 +1,6 @@
-"""Cells as tasks on an existing Ray cluster; the driver alone keeps the store.
+"""Cells as tasks on an existing Ray cluster; only the driver writes the store.
 
-The nodes need no shared disk, and Ray runs a task again when the node that had it is lost.
+The nodes need no shared disk, and Ray runs a task again if its node is lost.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from predcp.experiments._result import Context, Outcome
 # Two cells per slot, so that a node that finishes one does not wait for the driver.
 _CELLS_PER_SLOT = 2
 _RETRIES = 5
-# How often progress is asked for and sent.
+# Seconds between updates of the progress.
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -47,7 +47,7 @@ class RayEngine:
                 f"the ray engine needs ray: {install_command('cluster')}"
             ) from None
         self._ray = ray
-        # A function cannot travel to a node; a board on the cluster carries progress back.
+        # A function cannot be sent to a node; an actor on the cluster passes progress back.
         self._context, self._report = replace(context, progress=None), report
         self._owns_connection = not ray.is_initialized()
         if self._owns_connection:
@@ -82,7 +82,7 @@ class RayEngine:
         return [(self._running.pop(reference), self._outcome(reference)) for reference in ready]
 
     def close(self) -> None:
-        """Cancel what is queued and leave the cluster."""
+        """Cancel queued cells and disconnect from the cluster."""
         for reference in self._running:
             self._ray.cancel(reference, force=True)
         self._running.clear()
@@ -100,7 +100,7 @@ class RayEngine:
         try:
             shown = self._ray.get(self._board.take.remote(), timeout=_SECONDS_BETWEEN_LOOKS)
         except self._ray.exceptions.RayError:
-            # The node of the board is lost or busy: fits go on without their progress.
+            # The node of the actor is lost or busy: fits continue without progress.
             return
         for cell, progress in shown.items():
             self._report([cell], *progress)
@@ -116,13 +116,13 @@ class RayEngine:
 def _connect(ray: Any, address: str | None) -> None:
     try:
         if address is not None:
-            # Ray itself would try for minutes before it says that nobody is there.
+            # Ray itself would try for minutes before it reports that there is no cluster.
             host, _, port = address.rpartition("/")[2].rpartition(":")
             socket.create_connection((host, int(port)), timeout=10).close()
         before = signal.getsignal(signal.SIGTERM)
         ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR)
         if threading.current_thread() is threading.main_thread():
-            # Ray would end the process at once; the caller's way of stopping cleans up.
+            # Ray would end the process at once; the caller's handler cleans up.
             signal.signal(signal.SIGTERM, before)
     except (OSError, ValueError) as error:
         raise ConnectionError(

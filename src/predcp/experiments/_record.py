@@ -1,4 +1,4 @@
-"""A cell's record: `cell.json`, and beside it the files whose checksums it has."""
+"""A cell's record: `cell.json`, with checksums of the files beside it."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _SEAL, _END = b',\n "sha256": "', b'"\n}\n'
 
 
 class CorruptRecord(ValueError):
-    """A cell's folder that no runner could have written; the message says what is wrong."""
+    """A cell's folder that is damaged or foreign; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def encode(cell: Cell, outcome: Outcome, rerun: str) -> dict[str, bytes]:
             for name, data in files.items()
         },
     }
-    # Last, so that a folder with this file has the others too.
+    # Written last, so that a folder with this file is complete.
     files[CELL_FILE] = _seal(json.dumps(content, indent=1, sort_keys=True))
     return files
 
@@ -139,7 +139,7 @@ def _record(content: dict[str, Any]) -> Record:
 
 
 def _seal(text: str) -> bytes:
-    """A JSON object with the checksum of all before it as its last member."""
+    """A JSON object whose last member is the checksum of all others."""
     body = text.removesuffix("\n}").encode()
     return body + _SEAL + _checksum(body) + _END
 

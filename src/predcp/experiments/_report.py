@@ -11,9 +11,7 @@ from predcp.experiments._document import (
     Grid,
     Heading,
     Paragraph,
-    Picture,
-    to_html,
-    to_markdown,
+    write_document,
 )
 from predcp.experiments._experiments import Experiment, registered_experiments
 from predcp.experiments._headline import headline
@@ -32,16 +30,8 @@ def write_report(store: Store, folder: Path | None = None, times: bool = True) -
     **Arguments:** `folder` defaults to `report/` in the experiment's; without `times` equal
     results give equal reports.
     """
-    blocks = report(store, times)
     folder = folder or store.folder / REPORT_FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    markdown, page = folder / "report.md", folder / "report.html"
-    markdown.write_text(to_markdown(blocks), "utf-8")
-    page.write_text(to_html(f"predcp: {store.experiment}", blocks), "utf-8")
-    for block in blocks:
-        if isinstance(block, Picture):
-            (folder / block.file_name).write_bytes(block.content)
-    return [markdown, page]
+    return write_document(folder, f"predcp: {store.experiment}", report(store, times))
 
 
 def report(store: Store, times: bool = True) -> list[Block]:

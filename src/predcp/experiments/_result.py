@@ -1,4 +1,4 @@
-"""What a model hands back, what an engine makes of it, and what a model is told."""
+"""Result of a model, outcome of an engine, and context of a run."""
 
 import hashlib
 import time
@@ -54,13 +54,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Context:
-    """What a model may need besides its cells, the same for every cell of a run.
+    """Context of a run, the same for all its cells.
 
     **Arguments:**
 
     - `data_directory`: as in `predcp.data.data_directory`.
-    - `keep_posterior`: whether to hand back posterior draws.
-    - `checkpoints`: the folder from which interrupted fits go on; None for no checkpoints.
+    - `keep_posterior`: whether to return posterior draws.
+    - `checkpoints`: the folder of checkpoints of interrupted fits; None for none.
     - `deadline`: when to pause long fits, in seconds as `time.time` counts; None for never.
     - `progress(done, total, words)`: what `report` calls.
     """
@@ -72,7 +72,7 @@ class Context:
     progress: Callable[[int, int, str], None] | None = None
 
     def report(self, done: int, total: int, words: str | None = None) -> None:
-        """Show that `done` of `total` pieces of a fit are done; call it at least every two seconds.
+        """Report that `done` of `total` pieces of a fit are done; call it at least every two seconds.
 
         **Arguments:** `words`, what the pieces are, or what happens now (`compiling`); a total of 0
         is not shown.
@@ -81,7 +81,7 @@ class Context:
             self.progress(done, total, words or "")
 
     def seconds_left(self) -> float | None:
-        """How long fits may go on, at least 0; None for as long as they take."""
+        """Seconds left for fits, at least 0; None for no limit."""
         return None if self.deadline is None else max(self.deadline - time.time(), 0.0)
 
     def checkpoint_file(self, cells: Sequence[Cell]) -> Path | None:

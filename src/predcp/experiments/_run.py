@@ -34,6 +34,7 @@ def run(
     keep_posterior: bool = False,
     checkpoints: str | os.PathLike[str] | None = None,
     seconds: float | None = None,
+    stop_after: float | None = None,
     retry_failed: bool = False,
     progress: Progress | None = None,
     rerun: str | None = None,
@@ -47,15 +48,17 @@ def run(
         program, for a GPU), or a `ray` cluster at `address`.
     - `workers`: of the pool (default: one per core); `gpus`: of a cell on the cluster; `together`:
         the most cells in one program of a batch (default: the model's own).
-    - `checkpoints`: the folder from which interrupted long fits go on (default: none are kept).
+    - `checkpoints`: the folder of checkpoints of interrupted long fits (default: none are kept).
     - `seconds`: after which long fits pause as if interrupted (default: never).
+    - `stop_after`: seconds after which the run ends (default: never). A pool or a cluster then stops
+        its running cells; this process first finishes its present one.
     - `retry_failed`: also run cells that failed before.
     - `rerun`: the command that runs one cell again, for the records.
     """
-    grid = list(cells)
+    grid, began = list(cells), time.monotonic()
     if not grid:
         raise ValueError(f"the experiment {experiment!r} lists no cells")
-    # A model that is not there is one error now, not one in every cell.
+    # Report a missing model once now, not in every cell.
     for model in sorted({cell.model for cell in grid}):
         resolve_model(model)
     chosen_store = Store(Path(store), experiment)
@@ -69,7 +72,8 @@ def run(
     chosen_engine = make_engine(
         engine_name(engine), context, shown.moved, workers, address, gpus, together
     )
-    return Runner(chosen_store, chosen_engine, shown, rerun).run(grid, retry_failed)
+    until = float("inf") if stop_after is None else began + stop_after
+    return Runner(chosen_store, chosen_engine, shown, rerun, until).run(grid, retry_failed)
 
 
 def engine_name(name: str) -> EngineName:

@@ -13,13 +13,16 @@ from predcp.experiments._progress import Progress
 from predcp.experiments._result import Outcome
 from predcp.experiments._store import Store
 
-# How long to wait for outcomes before looking at other runners' cells again, in seconds.
+# Seconds to wait for outcomes before checking the cells of other runners again.
 _PATIENCE = 0.2
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How a run ended; `failed` counts cells that failed now or before and were left so."""
+    """The counts of a run; `failed` includes cells that failed before and were not run again.
+
+    If a time limit ended the run, the numbers add up to less than `total`.
+    """
 
     total: int
     already_finished: int
@@ -31,11 +34,18 @@ class Runner:
     """Runs the cells of one experiment on one engine, together with any other runner."""
 
     def __init__(
-        self, store: Store, engine: Engine, progress: Progress, rerun: str | None = None
+        self,
+        store: Store,
+        engine: Engine,
+        progress: Progress,
+        rerun: str | None = None,
+        until: float = float("inf"),
     ) -> None:
-        """**Arguments:** `rerun` is the command that, with `--cell KEY`, runs one cell again."""
+        """**Arguments:** `rerun` is the command that, with `--cell KEY`, runs one cell again;
+        `until`, when to end the run, in the time of `time.monotonic`.
+        """
         self._store, self._engine, self._progress = store, engine, progress
-        self._rerun = rerun
+        self._rerun, self._until = rerun, until
         self._claims: dict[Cell, Claim] = {}
 
     def run(self, cells: Iterable[Cell], retry_failed: bool = False) -> Tally:
@@ -66,16 +76,16 @@ class Runner:
         return Tally(len(grid), already, finished, failed)
 
     def _drain(self, pending: deque[Cell], retry_failed: bool) -> Iterable[bool]:
-        # Cells that another runner holds: looked at again when there is nothing else to do.
+        # Cells that another runner holds: checked again when there is nothing else to do.
         elsewhere: deque[Cell] = deque()
         retried = set(pending) if retry_failed else set()
-        while pending or self._claims or elsewhere:
+        while (pending or self._claims or elsewhere) and time.monotonic() < self._until:
             while pending and len(self._claims) < self._engine.capacity:
                 cell = pending.popleft()
                 if not self._claim(cell):
                     elsewhere.append(cell)
                     continue
-                # Another runner may have finished it between our first look and our claim.
+                # Another runner may have finished it between the first check and the claim.
                 status = self._store.status(cell)
                 if status == "finished" or (status == "failed" and cell not in retried):
                     self._release(cell)
@@ -93,12 +103,12 @@ class Runner:
                 self._progress.note(f"waiting for {len(elsewhere)} cells of {who}")
                 time.sleep(_PATIENCE)
             if not pending:
-                # What another runner retried and failed again is not retried a second time.
+                # A cell that another runner retried in vain is not retried again.
                 retried -= set(elsewhere)
                 pending, elsewhere = elsewhere, deque()
 
     def _claim(self, cell: Cell) -> bool:
-        # Taken and known at once, so that an interruption finds what there is to release.
+        # Take and record the claim without interruption, so that it is always released.
         with interrupts_wait():
             claim = self._store.claim(cell)
             if claim is not None:

@@ -9,7 +9,7 @@ from predcp.experiments._cell import Cell
 
 
 class SelectionError(ValueError):
-    """Nothing in the grid matches; the message lists what there is."""
+    """Nothing in the grid matches; the message lists the possible values."""
 
 
 def parse_numbers(text: str, option: str) -> list[int]:

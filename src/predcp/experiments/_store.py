@@ -10,7 +10,7 @@ from typing import Literal
 from predcp.experiments import _claim
 from predcp.experiments._cell import Cell
 from predcp.experiments._claim import Claim
-from predcp.experiments._packed import SUFFIX, read_packed
+from predcp.experiments._packed import SUFFIX, is_foreign, read_packed
 from predcp.experiments._record import CorruptRecord, Record, decode, decode_files, encode
 from predcp.experiments._result import Outcome
 
@@ -23,7 +23,7 @@ Status = Literal["absent", "finished", "failed", "corrupt"]
 
 @dataclass(frozen=True)
 class Records:
-    """What a store holds."""
+    """Records of a store."""
 
     finished: list[Record]
     failed: list[Record]
@@ -60,7 +60,7 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever stored."""
+        """Whether the experiment has any stored file."""
         return self.folder.is_dir() or self.packed_file.is_file()
 
     def cell_folder(self, cell: Cell) -> Path:
@@ -68,7 +68,7 @@ class Store:
         return self.folder / cell.name
 
     def status(self, cell: Cell) -> Status:
-        """What the store knows about a cell."""
+        """Status of a cell."""
         if not self.cell_folder(cell).is_dir() and cell.name not in read_packed(self.packed_file):
             return "absent"
         try:
@@ -106,7 +106,7 @@ class Store:
         write_folder(claim, self.cell_folder(cell), encode(cell, outcome, rerun))
 
     def sweep(self) -> None:
-        """Remove what dead runners left behind."""
+        """Remove files of dead runners."""
         _claim.sweep(self._claims)
 
     def cell_folders(self) -> list[Path]:
@@ -145,15 +145,23 @@ class Store:
 
 
 def experiments(path: Path) -> list[str]:
-    """The experiments that have a folder or a packed file in a store."""
+    """The experiments that have a folder or a packed file in a store, without foreign files."""
     if not path.is_dir():
         return []
+    other = foreign_files(path)
     names = {
         entry.name if entry.is_dir() else entry.name.removesuffix(SUFFIX)
         for entry in path.iterdir()
-        if entry.is_dir() or entry.name.endswith(SUFFIX)
+        if entry.is_dir() or (entry.name.endswith(SUFFIX) and entry.name not in other)
     }
     return sorted(name for name in names if not name.startswith("."))
+
+
+def foreign_files(path: Path) -> list[str]:
+    """Parquet files in the folder of a store that hold no cells."""
+    return sorted(
+        entry.name for entry in path.glob(f"*{SUFFIX}") if entry.is_file() and is_foreign(entry)
+    )
 
 
 def write_folder(claim: Claim, target: Path, files: Mapping[str, bytes]) -> None:

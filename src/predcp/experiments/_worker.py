@@ -21,7 +21,7 @@ _PAUSE = 0.5
 
 def main() -> None:
     """Serve until the driver closes the pipe or dies."""
-    # Ctrl-C reaches the whole terminal group; stopping is the driver's decision.
+    # Ctrl-C reaches all processes of the terminal; the driver decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, answers = worker_pipes()
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -50,7 +50,7 @@ class _Progress:
 def _receive(stream: IO[bytes], requests: queue.SimpleQueue[dict[str, Any]]) -> None:
     while (message := read_message(stream)) is not None:
         requests.put(message[0])
-    # A driver that is gone takes its worker along, even in the middle of a cell.
+    # If the driver has ended, end too, even in the middle of a cell.
     os._exit(0)
 
 

@@ -130,7 +130,7 @@ def code(choices: Choices) -> str:
 def _design(choices: Choices) -> str:
     if choices.design is None:
         return _NORMAL_DESIGN.format(rows=choices.rows, columns=choices.columns)
-    # Names are the visitor's: written as literals, they cannot become code.
+    # Names come from the visitor: as literals they cannot become code.
     names = list(map(_literal, choices.design.columns))
     columns = f"[{', '.join(names)}]"
     if len(columns) > _LONGEST_LIST:
@@ -140,5 +140,5 @@ def _design(choices: Choices) -> str:
 
 
 def _literal(text: str) -> str:
-    # Nor may they end the block of Markdown that the code is shown in.
+    # They must not end the Markdown block of the code either.
     return ascii(text).replace("`", r"\x60")

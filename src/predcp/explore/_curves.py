@@ -10,7 +10,7 @@ from jax.scipy.special import ndtri
 from jaxtyping import Array, Float
 
 import predcp
-from predcp.explore._table import Table, inverse, value_and_elasticity
+from predcp.explore._table import Table, TableComplexity, inverse, value_and_elasticity
 
 POINTS = 240
 _HALF = 120
@@ -74,12 +74,12 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
 
     **Arguments**: `pi`; `table` of D; `bounded`, whether to truncate pi at the supremum; `log_axes`.
     """
-    log_mass = pi.log_cdf_log(table.log_supremum) if bounded else jnp.zeros(())
+    prior = predcp.ComplexityPrior(pi, TableComplexity(table, bounded)).log_scale()
+    log_mass = jnp.asarray(prior.log_mass(jnp.zeros(())))
     mass = jnp.exp(log_mass)
 
     def density_of_log(log_tau: Array) -> Array:
-        log_kappa, log_elasticity = value_and_elasticity(table, log_tau)
-        return jnp.exp(pi.log_prob_log(log_kappa) + log_elasticity - log_mass)
+        return jnp.exp(prior.log_prob(log_tau))
 
     levels = jnp.asarray(LEVELS)
     log_kappas = pi.icdf_log(jnp.concatenate([levels, line_quantiles()]) * mass)
@@ -103,7 +103,6 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
     log_odds = jnp.log1p(-shrinkage) - jnp.log(shrinkage)
     # d shrinkage = shrinkage (1 - shrinkage) d log tau.
     jacobian = 1.0 / (shrinkage * (1.0 - shrinkage))
-    at_one, _ = value_and_elasticity(table, jnp.zeros(()))
     return Curves(
         kappa=jnp.exp(log_kappa),
         pi=per_kappa,
@@ -122,7 +121,7 @@ def curves(pi: predcp.DivergencePrior, table: Table, bounded: bool, log_axes: bo
         lines_tau=jnp.exp(log_taus[len(LEVELS) :]),
         supremum=jnp.exp(table.log_supremum),
         dropped=1.0 - mass,
-        small=jnp.exp(pi.log_cdf_log(at_one) - log_mass),
+        small=prior.cdf(jnp.zeros(())),
     )
 
 

@@ -1,7 +1,7 @@
 """A NumPyro program in the explorer: its present priors, and those that sentences give."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -76,13 +76,17 @@ class Study:
 
 @dataclass(frozen=True)
 class ScaleScene:
-    """What the page shows for one scale: charts in pairs (present, yours), words and code."""
+    """Contents of the page for one scale: charts in pairs (present, yours), words and code.
+
+    `sentence` is the code of the sentence, `site` the name of the site that it is about.
+    """
 
     scale: str
     charts: list[str]
     present: str
     yours: str
-    code: str
+    site: str
+    sentence: str
 
 
 def study(
@@ -117,7 +121,7 @@ def study(
 
 
 def _reason(error: Exception) -> str:
-    """What a refusal says; the kind of error too, if it is not one of ours."""
+    """Message of a refusal, with the kind of error if it is not one of ours."""
     words = str(error).strip().rstrip(".")
     return words if isinstance(error, ValueError) and words else f"{type(error).__name__}: {words}"
 
@@ -163,7 +167,8 @@ def scale_scene(made: Study, scale: str, sentence: Sentence) -> ScaleScene:
         charts,
         f"Present: {present.words}",
         _yours(table, sentence, present, known, ratio),
-        _code(made, table, sentence),
+        table.site,
+        sentence.code,
     )
 
 
@@ -219,12 +224,29 @@ def _yours(
     return " ".join(parts)
 
 
-def _code(made: Study, table: ScaleTable, sentence: Sentence) -> str:
+def program_code(made: Study, scenes: Iterable[ScaleScene]) -> str:
+    """The code of the priors shown, for a program of the user's own."""
+    sentences = {scene.site: scene.sentence for scene in scenes}
     observed = f", observed={list(made.observed)!r}" if made.observed else ""
-    return (
-        f"sentence = {sentence.code}\n"
-        f'better = predcp.with_complexity({made.function}, {{"{table.site}": sentence}}{observed})\n'
+
+    def swapped(priors: str) -> str:
+        return f"better = predcp.with_complexity({made.function}, {priors}{observed})\n"
+
+    header = f"import predcp\nfrom {made.module} import {made.function}\n\n"
+    if len(sentences) == 1:
+        ((site, sentence),) = sentences.items()
+        code = f"{header}sentence = {sentence}\n{swapped(f'{{{site!r}: sentence}}')}"
+        return code.replace("'", '"')
+    lines = "".join(f"    {site!r}: {sentence},\n" for site, sentence in sentences.items())
+    one_by_one = "".join(
+        f"# {site} alone, as in its charts\n" + swapped(f"{{{site!r}: sentences[{site!r}]}}")
+        for site in sentences
     )
+    return (
+        f"{header}sentences = {{\n{lines}}}\n{one_by_one}"
+        "# all: each is given those before it, and those after it are switched off\n"
+        + swapped("sentences")
+    ).replace("'", '"')
 
 
 _current: dict[str, Study] = {}

@@ -9,7 +9,7 @@ from predcp.explore._svg import GREY, INK, Panel
 
 BINS = 36
 _PRESENT, _YOURS = "#7b8794", "#D55E00"
-# An axis shows the sentence's prior, and of the present one no more than so many decades beyond it.
+# Decades of the present prior that an axis shows beyond the range of the stated prior.
 _DECADES_BELOW, _DECADES_ABOVE, _RATIO_DECADES = 4.0, 4.0, 1.5
 
 

@@ -1,4 +1,4 @@
-"""From choices to what is on the screen: charts, words and code."""
+"""Contents of the screen for given choices: charts, words and code."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -30,7 +30,7 @@ def serve(
     if not local:
         print(
             f"predcp: warning: --host {host} lets other machines reach the explorer. It has no "
-            "password: whoever can connect can use it and upload files into its memory.",
+            "password: anyone who can connect can use it and upload files into its memory.",
             file=sys.stderr,
         )
     port = free_port(host, port)

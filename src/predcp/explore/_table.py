@@ -27,6 +27,24 @@ class Table(NamedTuple):
     log_supremum: Float[Array, ""]
 
 
+class TableComplexity(predcp.ScalarComplexity):
+    """The map of a table.
+
+    **Arguments**: `table`; `bounded`, whether D has a supremum.
+    """
+
+    unit = "variance"
+
+    def __init__(self, table: Table, bounded: bool):
+        self.table, self.bounded = table, bounded
+
+    def bind(self):
+        return partial(value_and_elasticity, self.table)
+
+    def _single_log_supremum(self) -> Float[Array, ""]:
+        return self.table.log_supremum
+
+
 def _normal(theta: Array, x: None) -> dist.Distribution:
     return dist.Normal(theta, 1.0)
 

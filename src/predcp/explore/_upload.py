@@ -192,7 +192,7 @@ _CONSTANT = "is constant and cannot be standardised"
 
 
 def _fault(values: Any) -> str:
-    """What keeps a column from being a feature, or nothing."""
+    """Reason why a column cannot be a feature, or an empty string."""
     import pandas
 
     if not pandas.api.types.is_numeric_dtype(values):

@@ -115,13 +115,11 @@ def _(explore, mo, problems, scenes, study):
 
 @app.cell
 def _(explore, mo, scenes, study):
-    _header = f"import predcp\nfrom {study.module} import {study.function}\n"
-    _lines = "\n".join(dict.fromkeys(scene.code for scene in scenes.values()))
     (
         mo.vstack(
             [
                 mo.Html(explore.group("The same prior in your program")),
-                mo.md(f"```python\n{_header}\n{_lines}```"),
+                mo.md(f"```python\n{explore.program_code(study, scenes.values())}```"),
             ]
         )
         if scenes
