@@ -7,7 +7,7 @@ from predcp.fewshot import ConvNet, Pool, Settings
 
 
 def striped(classes: int, each: int, seed: int, channels: int = 3, size: int = 8):
-    """Images of a pattern a class, under noise: easy, but not at first sight."""
+    """Images of one pattern per class, under noise: easy, but not at first sight."""
     generator = np.random.default_rng(seed)
     patterns = generator.normal(size=(classes, size, size, channels))
     labels = np.repeat(np.arange(classes), each)

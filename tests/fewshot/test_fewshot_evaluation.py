@@ -85,10 +85,15 @@ def test_paired_differences():
     gap = paired_difference(ours, theirs)
     np.testing.assert_allclose(gap.mean, 100 * (ours - theirs).mean())
     np.testing.assert_allclose(gap.standard_error, 100 * (ours - theirs).std(ddof=1) / 500**0.5)
-    assert gap.mean > 20.0 * gap.standard_error
-    # Seeds that disagree make the error theirs.
+    assert gap.mean > 20.0 * gap.standard_error and gap.degrees == 499
+    # Seeds that disagree make the error theirs, and its degrees of freedom.
     seeds = paired_difference([ours, ours - 0.05], [theirs, theirs])
     np.testing.assert_allclose(seeds.standard_error, 2.5, rtol=1e-6)
+    assert seeds.degrees == 1
+    agreeing = paired_difference([ours, ours], [theirs, theirs])
+    assert agreeing.degrees == 499
+    assert agreeing.standard_error == pytest.approx(gap.standard_error)
+    assert paired_difference([ours], [theirs]) == gap
 
 
 def test_impossible_tests_are_refused(fit, validation_pool, train_pool):

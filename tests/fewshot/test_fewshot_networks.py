@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from predcp.fewshot import ConvNet, DenseNet, paper_network
+from predcp.fewshot import ConvNet, DenseNet, paper_network, pooled_network
 from predcp.fewshot._convolution import max_pool, patches
 from predcp.fewshot._networks import _standard, module_sizes, network_from_config
 
@@ -69,7 +69,13 @@ def test_the_papers_networks_have_its_features():
     assert theta["head"]["weight"].shape == (800, 5)
     for stride, pixels in ((1, 32), (2, 16)):
         network = paper_network("fc100", stride=stride, blocks=1)
-        assert network.prepare(jnp.zeros((1, 32, 32, 3))).shape == (1, pixels, pixels, 27)
+        prepared = network.prepare(jnp.ones((1, 32, 32, 3)))
+        # 27 numbers a pixel, and zeros up to a width that products like.
+        assert prepared.shape == (1, pixels, pixels, 32) and not prepared[..., 27:].any()
+    theta, _ = pooled_network("fc100").init(KEY, (32, 32, 3))
+    assert theta["head"]["weight"].shape == (2 * 2 * 32, 5)
+    theta, _ = pooled_network("omniglot-rotated").init(KEY, (28, 28, 1))
+    assert theta["head"]["weight"].shape == (64, 5)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """Training: same seed same bits, alone or in company, in one go or resumed."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +26,7 @@ from predcp.fewshot import (
     Meta,
     Paused,
     PredCPModules,
+    Rates,
     Run,
     Settings,
     ShrinkageModules,
@@ -129,6 +134,41 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits(
     np.testing.assert_array_equal(again.iteration, whole.iteration)
 
 
+@pytest.mark.parametrize("length,few", [(500, 5), (12, 4), (7, 1), (3, 3)])
+def test_a_chunk_on_a_cpu_is_run_in_equal_pieces(length, few):
+    class Part(NamedTuple):
+        iteration: int
+
+        def advance(self, state, count):
+            assert count == few
+            return Part(state.iteration + count), {"loss": np.array([float(state.iteration)])}
+
+    shown = []
+    after, means = fit_module._advanced(Part(10), Part(10), length, shown.append)
+    assert after.iteration == 10 + length
+    assert shown == list(range(10 + few, 10 + length, few))
+    assert means["loss"] == pytest.approx(np.mean(range(10, 10 + length, few)))
+
+
+@pytest.mark.long
+def test_progress_moves_between_validations(network, settings, train_pool, monkeypatch):
+    run = [Run(as_module_prior("flat"), 3)]
+    whole = fit_runs(network, settings, run, train_pool)
+    seconds = itertools.count(step=2.0)
+    clock = SimpleNamespace(monotonic=lambda: next(seconds), perf_counter=time.perf_counter)
+    monkeypatch.setattr(fit_module, "time", clock)
+    monkeypatch.setattr(fit_module, "_FEW", 2)
+    seen = []
+    parts = fit_runs(
+        network, settings, run, train_pool, report_progress=lambda *words: seen.append(words)
+    )
+    assert [words[0] for words in seen] == [2, 4, 6, 8, 10, 12]
+    assert np.isnan(seen[0][2]).all() and not np.isnan(seen[1][2]).any()
+    for ours, theirs in zip(jax.tree.leaves(parts.best), jax.tree.leaves(whole.best)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    np.testing.assert_allclose(parts.history["loss"], whole.history["loss"], rtol=1e-5)
+
+
 def test_time_used_up_is_an_interrupt(network, settings, train_pool, tmp_path):
     run = [Run(as_module_prior("flat"), 3)]
     with pytest.raises(Paused, match="at iteration 4 of 12; run the same again"):
@@ -161,6 +201,33 @@ def test_damaged_checkpoints(network, settings, train_pool, tmp_path, monkeypatc
         pytest.raises(CheckpointError, match="no checkpoint of .* is intact .* delete them"),
     ):
         fit()
+
+
+def test_runs_may_differ_in_rates(network, settings, train_pool):
+    rates = Rates(inner_rate=0.05, outer_rate=2e-3, final_rate=0.0, weight_decay=0.5)
+    prior = as_module_prior("flat")
+    short = replace(settings, iterations=2, validate_every=2)
+    together = Trainer(network, short, [Run(prior, 3), Run(prior, 3, rates)], train_pool)
+    own = Trainer(network, replace(short, **rates._asdict()), [Run(prior, 3)], train_pool)
+    steady = rates._replace(final_rate=1.0, weight_decay=0.0)
+    other = Trainer(network, replace(short, **steady._asdict()), [Run(prior, 3)], train_pool)
+    begun = other.start().meta.theta["conv1"]["weight"][0]
+    states = []
+    for trainer in (together, own, other):
+        state, _ = trainer.advance(trainer.start(), 1)
+        states.append((state, trainer.advance(state, 1)[0]))
+    ours, theirs = (state.meta.theta["conv1"]["weight"][-1] for state, _ in states[:2])
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    # The first step: Adam's, and a share of the weights.
+    plain = states[2][0].meta.theta["conv1"]["weight"][0]
+    np.testing.assert_allclose(theirs - plain, -2e-3 * 0.5 * begun, rtol=1e-6, atol=1e-12)
+    # Half way along the cosine a step is half as long; scales do not decay.
+    before, after = (state.meta.log_sigma[0] for state in states[1])
+    assert np.abs(after - before).max() < 2e-3 * 0.51
+    long, short_step = states[2], states[1]
+    whole = long[1].meta.log_sigma[0] - long[0].meta.log_sigma[0]
+    half = short_step[1].meta.log_sigma[0] - short_step[0].meta.log_sigma[0]
+    np.testing.assert_allclose(half, 0.5 * whole, rtol=0.1, atol=1e-5)
 
 
 def test_a_checkpoint_of_another_fit_is_refused(network, settings, train_pool, tmp_path):
@@ -233,7 +300,8 @@ def test_stopped_runs_leave_the_program_and_change_nothing(
 
 def test_programs_are_traced_once(whole, network, settings, train_pool, validation_pool):
     before = train_module._advance._cache_size()
-    others = [Run(replace(prior, beta=0.3) if prior.weight else prior, 8) for prior, _ in RUNS]
+    priors = [run.prior for run in RUNS]
+    others = [Run(replace(prior, beta=0.3) if prior.weight else prior, 8) for prior in priors]
     shorter = replace(settings, iterations=4, patience=3)
     fit_runs(network, shorter, others, train_pool, validation_pool)
     assert train_module._advance._cache_size() == before
@@ -247,7 +315,7 @@ def test_clipped_gradients_are_no_longer_than_asked(network, settings, train_poo
     norms = np.sqrt(
         sum(
             np.square(np.asarray(leaf)).reshape(3, -1).sum(1)
-            for leaf in jax.tree.leaves(state.optimiser[0].mu)
+            for leaf in jax.tree.leaves(state.optimiser.mu)
         )
     )
     np.testing.assert_allclose(norms[1], 0.1 * 1e-3, rtol=1e-6)
@@ -333,6 +401,8 @@ def test_impossible_tasks_are_refused(network, settings, train_pool, change, mes
         ({"shots": 0}, "shots must be a whole number of at least 1, got 0"),
         ({"ways": 1}, "ways must be a whole number of at least 2"),
         ({"inner_rate": 0.0}, "inner_rate must be positive"),
+        ({"final_rate": 1.5}, "final_rate must be between 0 and 1"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
         ({"objective": "max"}, "objective must be mean or sum, got 'max'"),
         ({"patience": 0}, "patience must be a whole number"),
     ],
@@ -396,7 +466,7 @@ def test_half_precision_trains_as_single_does():
     """Loss and meta-gradient in bfloat16 point where those in single precision do."""
     x = jax.random.normal(jax.random.key(1), (2, 3, 5, 4, 4, 2), jnp.float32)
     prior = as_module_prior("predcp-exponential-1e-2")
-    run, densities = run_values([prior], ("conv1", "head"))
+    run, densities = run_values([prior], ("conv1", "head"), [Rates(inner_rate=0.1)])
     run = jax.tree.map(lambda leaf: leaf[0].astype(jnp.float32), run)._replace(pi=0)
     task = Settings(ways=3, queries=4, meta_batch=2, inner_steps=2, inner_rate=0.1, unroll=False)
     found = {}

@@ -13,6 +13,7 @@ from predcp.fewshot import (
     ConvNet,
     DenseNet,
     PredCPModules,
+    Rates,
     Settings,
     ShrinkageModules,
     module_noise,
@@ -140,7 +141,7 @@ def test_the_density_is_the_cores_prior(network, shape, truncate):
     theta, shared, x, _ = problem(network, shape)
     settings = Settings(ways=3, noise_draws=2, truncate=truncate)
     prior = PredCPModules("exponential", 0.1)
-    run, densities = run_values([prior], network.module_names)
+    run, densities = run_values([prior], network.module_names, [Rates()])
     run = jax.tree.map(lambda leaf: leaf[0], run)
     log_sigma = jnp.asarray([-1.0, 0.4])
     key = jax.random.key(7)
@@ -172,7 +173,7 @@ def test_the_prior_can_be_kept_from_what_tasks_share():
     slopes = {}
     for into_shared in (True, False):
         prior = PredCPModules("log-cauchy", 1.0, into_shared=into_shared)
-        run, densities = run_values([prior], SMALL.module_names)
+        run, densities = run_values([prior], SMALL.module_names, [Rates()])
         run = jax.tree.map(lambda leaf: leaf[0], run)
 
         def density(meta, run=run, densities=densities):
@@ -190,7 +191,7 @@ def test_the_prior_can_be_kept_from_what_tasks_share():
 def test_shrinkage_is_a_density_of_sigma(pi, measure):
     options = {} if measure is None else {"measure": measure}
     prior = ShrinkageModules(pi, modules=("conv2", "head"), **options)
-    run, densities = run_values([prior], CONV.module_names)
+    run, densities = run_values([prior], CONV.module_names, [Rates()])
     run = jax.tree.map(lambda leaf: leaf[0], run)
     sigma = np.asarray([0.3, 1.7, 4.0])
     own = np.asarray(predcp.fewshot.HYPERPRIORS[pi].log_prob(sigma))

@@ -38,7 +38,7 @@ def in_torch(meta):
 def test_loss_and_gradient_are_pytorchs(loss_of):
     theta, shared = NETWORK.init(jax.random.key(0), (8, 8, 3))
     meta = Meta(theta, shared, jnp.zeros(3))
-    run, densities = run_values([as_module_prior("maml")], NETWORK.module_names)
+    run, densities = run_values([as_module_prior("maml")], NETWORK.module_names, [SETTINGS.rates])
     run = jax.tree.map(lambda leaf: leaf[0], run)
     x = jax.random.normal(jax.random.key(1), (2, 3, 4, 8, 8, 3))
 

@@ -11,6 +11,13 @@ COUNTS = {
     "table3-omniglot": 4 * 3,
     "table3-candidates": 7 * 3,
     "fewshot-search": 3 * 16 + 16,
+    "table3-pooled": 2 * 7 * 5 + 5 * 3 + 2 * 5 * 5,
+    "table3-pooled-search": 16 + 2 + 8 + 6 + 1,
+    "table3-pooled-long": 5 + 1,
+    "shift": 5 * 20 * 10 + 37 * 20,
+    "switched-off": 6 * 10 * 10,
+    "shift-classes": 3 * 5 * 4 * (10 + 8) + 3 * 10,
+    "shift-nuts": 2 * 5 * 3 * 3,
     "appendix-fc100": 2 * 42,
     "appendix-mini-imagenet": 2 * 42,
 }

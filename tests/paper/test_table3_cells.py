@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from predcp.cli import app
 from predcp.data import ImageClasses
 from predcp.experiments import Cell, Context, Store, resolve_model, result_rows, run
-from predcp.paper import EXPERIMENTS, compare_fewshot, comparison_table, read_scores
+from predcp.paper import EXPERIMENTS, compare_fewshot, comparison_table, read_scores, read_training
 from predcp.paper import _table3_cells as cell_module
 from predcp.paper._table3_cells import cell_network, cell_prior, cell_settings, group_of, run_many
 
@@ -67,6 +67,7 @@ def test_priors_and_seeds_share_a_program():
     kept = cells(into_shared=False)
     assert group_of(kept[0]) == group_of(cells()[0])
     assert group_of(cells(complexity_draws=3)[0]) != group_of(cells()[0])
+    assert group_of(cells(inner_rate=0.1, weight_decay=0.3)[0]) == group_of(cells()[0])
     groups = {group_of(cell) for cell in EXPERIMENTS["table3"]()}
     assert len(groups) == 4
 
@@ -113,6 +114,8 @@ def test_time_used_up_leaves_no_record_and_the_run_goes_on(tmp_path):
     assert run("table3", grid, tmp_path / "results", **settings).finished == 6
     log = next((tmp_path / "checkpoints").glob("*.log")).read_text().splitlines()
     assert [line.split()[0] for line in log] == ["2", "4"]
+    (path,) = (tmp_path / "checkpoints").glob("*.checkpoint")
+    assert [run.seed for run in read_training(path)] == [cell.seed for cell in grid]
 
 
 def test_a_search_does_not_touch_the_test_classes(monkeypatch):
@@ -133,7 +136,10 @@ def test_at_most_sixteen_runs_share_a_program():
     assert resolve_model("fewshot").together == 16
 
 
-@pytest.mark.parametrize("name", ["table3", "table3-omniglot", "fewshot-search", "appendix-fc100"])
+@pytest.mark.parametrize(
+    "name",
+    ["table3", "table3-omniglot", "fewshot-search", "appendix-fc100", "table3-pooled"],
+)
 def test_every_declared_cell_can_be_read(name):
     for cell in EXPERIMENTS[name]():
         settings, network, prior = cell_settings(cell), cell_network(cell), cell_prior(cell)
@@ -145,6 +151,7 @@ def test_every_declared_cell_can_be_read(name):
 @pytest.mark.parametrize(
     "change,message",
     [
+        ({"settings": {"network": "deep"}}, "network must be one of paper, pooled, got 'deep'"),
         ({"settings": {"shot": 3}}, r"settings \['shot'\] are not known for fewshot"),
         ({"prior": "horseshoe"}, "no prior is called 'horseshoe'"),
         ({"inference": "vi"}, "inference must be 'map' for fewshot"),

@@ -99,6 +99,16 @@ def test_every_prior_finds_the_signal(prior):
     assert model.n_iter_ == 200 and model.history_.shape == (50, 5)
 
 
+def test_by_default_the_divergence_rises_under_complexity_priors():
+    def rise(prior, **options):
+        model = ResNetRegressor(prior, **options)
+        model.n_features_in_ = 2
+        return model._objective(model._model(), 50).warmup
+
+    assert rise("predcp") == 100.0 and rise("predcp", epochs=40) == 8.0
+    assert rise("inverse-gamma") == 0.0 and rise("predcp", preset="paper") == 0.0
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -194,6 +204,20 @@ def test_saved_models_predict_the_same(kind, tmp_path):
         assert clone(again).get_params()["scale_prior"] == "predcp"
     with pytest.raises(ValueError, match="holds a"):
         (ResNetClassifier if regressor else ResNetRegressor).load(path)
+    # Settings after the fit are for the next one, and a fit that fails changes nothing.
+    before, report = outputs(x), str(model.summary())
+    model.set_params(scale_prior="ecp", depth=3, width=50, random_state=7, gradient="none")
+    wider, other = waves() if regressor else classes()
+    with pytest.raises(ValueError, match="gradient must be one of"):
+        model.fit(np.hstack([wider, wider]) * 100.0, other[::-1])
+    assert model.n_features_in_ == 2 and str(model.summary()) == report
+    model.save(path)
+    again = type(model).load(path)
+    assert again.get_params()["depth"] == 1 and again.get_params()["scale_prior"] == "predcp"
+    for each in (model, again):
+        np.testing.assert_array_equal(
+            (each.predict if regressor else each.predict_proba)(x), before
+        )
 
 
 def test_the_layer_report_says_which_layers_are_alive():

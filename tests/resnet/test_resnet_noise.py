@@ -63,14 +63,17 @@ def test_every_estimator_has_the_moments_of_the_posterior(residual, normalize, l
     x = jnp.asarray([[1.0, -0.5], [0.3, 2.0], [-1.0, 0.0]], jnp.float32)
     count = 8000
     keys = jax.random.split(jax.random.key(3), count)
-    found = {
-        "draws": jax.vmap(lambda key: network.apply(draw(key, posterior), posterior.biases, x))(
-            keys
-        ),
-        "flipout": jax.vmap(lambda key: flipout(network, posterior, x, 1, key).outputs[0])(keys),
-        "local": jax.vmap(lambda key: local(network, posterior, x, 1, key).outputs[0])(keys),
-    }
-    moments = {name: np.asarray(v, np.float64) for name, v in found.items()}
+
+    @jax.jit
+    @jax.vmap
+    def outputs(key):
+        return {
+            "draws": network.apply(draw(key, posterior), posterior.biases, x),
+            "flipout": flipout(network, posterior, x, 1, key).outputs[0],
+            "local": local(network, posterior, x, 1, key).outputs[0],
+        }
+
+    moments = {name: np.asarray(v, np.float64) for name, v in outputs(keys).items()}
     reference = moments.pop("draws")
     error = reference.std(0) / np.sqrt(count)
     for values in moments.values():

@@ -104,8 +104,18 @@ def test_nuts_knows_its_own_density():
     first = np.maximum(x @ body[:1] + [0.1, -0.2], 0.0)
     top = first + np.maximum(first @ body[1:] + [0.3, 0.0], 0.0)
     outputs = (top @ head + 0.4)[:, 0]
-    expected += stats.norm.logpdf(np.asarray(data.y), outputs, 0.2).sum()
+    likelihood = stats.norm.logpdf(np.asarray(data.y), outputs, 0.2).sum()
+    expected += likelihood
     assert float(found) == pytest.approx(float(expected), rel=1e-6)
+    # At a temperature the likelihood alone counts more.
+    cold, _ = log_density(network_program, (model, data), {"temperature": 0.2}, point)
+    assert float(cold) == pytest.approx(float(expected + 4.0 * likelihood), rel=1e-6)
+
+
+def test_temperatures_are_positive():
+    model = Model(Network(1, 2, 1), (as_layer_prior("predcp"),), ROWS)
+    with pytest.raises(ValueError, match="temperature must be positive"):
+        sample_posterior(model, curve(), temperature=0.0)
 
 
 def test_nuts_is_for_small_networks():

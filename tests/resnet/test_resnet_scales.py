@@ -1,5 +1,7 @@
 """Scales by EM: closed forms are maxima, complexity priors are the core's, densities integrate."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,8 +69,10 @@ def test_the_half_cauchy_update_keeps_its_digits_in_single_precision(moment):
 
 @pytest.mark.parametrize("prior", [InverseGammaLayers(), HalfCauchyLayers(0.3)])
 def test_densities_integrate_to_one(prior):
+    program = jax.jit(lambda u: prior.log_density(None, u[None], None) + u)
+
     def density(u):
-        return np.exp(float(prior.log_density(None, jnp.asarray([u]), None)) + u)
+        return np.exp(float(program(u)))
 
     total, _ = integrate.quad(density, -40.0, 40.0, limit=400)
     assert total == pytest.approx(1.0, abs=1e-6)
@@ -87,9 +91,17 @@ def comparison_of(network, classes=False, noise_draws=1, seed=0, precision=20.0)
     )
 
 
-@pytest.mark.parametrize("normalize", [None, "layer"])
-@pytest.mark.parametrize("residual", [True, False])
-@pytest.mark.parametrize("outputs", [1, 3])
+# Each choice by default, every combination of them with `make test-long`.
+EARLY = {(1, True, None), (3, True, "layer"), (1, False, "layer"), (3, False, None)}
+
+
+@pytest.mark.parametrize(
+    "outputs,residual,normalize",
+    [
+        pytest.param(*each, marks=[] if each in EARLY else [pytest.mark.long])
+        for each in itertools.product([1, 3], [True, False], [None, "layer"])
+    ],
+)
 def test_one_layer_is_the_limit_of_many_draws_of_the_core(normalize, residual, outputs):
     network = Network(3, 6, 1, outputs, residual, normalize)
     comparison = comparison_of(network, noise_draws=20_000)
@@ -110,9 +122,10 @@ def test_output_weights_are_averaged_over():
         jax.random.key(9), (40_000, *variance.shape)
     )
     hidden, rows = comparison.hidden, comparison.row_variances[0]
-    seconds = jax.vmap(
+    second = jax.vmap(
         lambda head: branch_moments(hidden, rows, head, jnp.zeros_like(head)).second()
-    )(heads)
+    )
+    seconds = jax.jit(second)(heads)
     exact = branch_moments(hidden, rows, comparison.head_mean, variance).second()
     assert float(exact) == pytest.approx(float(seconds.mean()), rel=0.02)
 
@@ -203,7 +216,8 @@ def test_the_layer_maps_keep_the_protocol(kind):
     log_tau = jnp.linspace(-46.0, 46.0, 9)
     log_kappa, log_elasticity = complexity.log_value_and_elasticity(log_tau)
     np.testing.assert_allclose(complexity.log_inverse(log_kappa), log_tau, rtol=1e-9, atol=1e-9)
-    slope = jax.vmap(jax.grad(lambda u: complexity.log_value_and_elasticity(u)[0]))(log_tau)
+    program = jax.vmap(jax.grad(lambda u: complexity.log_value_and_elasticity(u)[0]))
+    slope = jax.jit(program)(log_tau)
     np.testing.assert_allclose(jnp.exp(log_elasticity), slope, rtol=1e-9)
     prior = predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity).log_scale()
     q = np.asarray(prior.cdf(prior.sample(jax.random.key(0), (2000,))))
@@ -227,19 +241,21 @@ def test_complexity_priors_are_proper_and_single_precision_holds(prior):
     network = Network(3, 6, 1, 2)
     comparison = comparison_of(network)
 
+    def densities(u, given):
+        return jax.jit(jax.vmap(lambda v: prior.log_density(network, v[None], given)))(u)
+
     # Evenly spaced in the quantiles of a Cauchy: the integrand is nearly constant.
     q = (np.arange(4000) + 0.5) / 4000
     u = np.tan(np.pi * (q - 0.5))
-    log_density = jax.vmap(lambda v: prior.log_density(network, v[None], comparison))(u) + u
+    log_density = densities(jnp.asarray(u), comparison) + u
     total = np.mean(np.exp(np.asarray(log_density)) * np.pi * (1.0 + u**2))
     assert total == pytest.approx(1.0, abs=1e-3)
     single = jax.tree.map(
         lambda leaf: leaf if callable(leaf) else leaf.astype(jnp.float32), comparison
     )
-    for u in (-40.0, -3.0, 0.0, 20.0):
-        low = prior.log_density(network, jnp.asarray([u], jnp.float32), single)
-        high = prior.log_density(network, jnp.asarray([u]), comparison)
-        np.testing.assert_allclose(low, high, rtol=1e-4)
+    u = jnp.asarray([-40.0, -3.0, 0.0, 20.0])
+    low, high = densities(u.astype(jnp.float32), single), densities(u, comparison)
+    np.testing.assert_allclose(low, high, rtol=1e-4)
 
 
 def test_the_evidence_is_the_divergence_between_moments():
@@ -297,7 +313,7 @@ def test_the_divergence_of_a_tiny_variance_is_right():
     found = log_variance(spread)
     np.testing.assert_allclose(found[:6], exact, rtol=1e-6)
     assert found[6] == pytest.approx(np.log(50.0))
-    slope = jax.vmap(jax.grad(log_variance))(spread)
+    slope = jax.jit(jax.vmap(jax.grad(log_variance)))(spread)
     assert np.isfinite(slope).all() and slope[0] == 1.0
     assert np.isfinite(row_divergence(jnp.ones((1, 7)), spread[None], jnp.zeros(1))).all()
 

@@ -9,6 +9,7 @@ from tests.compilations import count_compilations
 
 from predcp._support.checkpoint import CheckpointError
 from predcp.resnet import Model, Network, Objective, Preset, as_layer_prior, as_preset
+from predcp.resnet import _fit as fit_module
 from predcp.resnet._branch import branch_moments
 from predcp.resnet._fit import Stopping, fit
 from predcp.resnet._objective import expectation_step, loss
@@ -63,6 +64,15 @@ def test_chunks_do_not_change_a_bit():
     leaves_equal(whole, parts)
 
 
+def test_progress_moves_between_evaluations(monkeypatch):
+    seen = []
+    # One evaluation of forty epochs.
+    monkeypatch.setattr(fit_module, "_EVALUATIONS", 1)
+    trained(model("predcp"), epochs=40, report_progress=lambda *words: seen.append(words))
+    assert seen[:3] == [(0, 40, "compiling"), (1, 40, "training"), (2, 40, "training")]
+    assert seen[-1] == (40, 40, "training")
+
+
 def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
     path = tmp_path / "fit.checkpoint"
     whole = trained(model("predcp"), epochs=6)
@@ -83,7 +93,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
         checkpoint=path,
         report_progress=lambda done, total: seen.append(done),
     )
-    assert seen == [5, 6]
+    assert seen == [4, 5, 6]
     leaves_equal(whole.posterior, resumed.posterior)
     np.testing.assert_array_equal(whole.history, resumed.history)
     # A finished fit is only read.

@@ -1,4 +1,4 @@
-"""The inner loop: the parameters of one task, a few gradient steps from what tasks share."""
+"""The inner loop: the parameters of one task, a few gradient steps from the shared parameters."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -15,7 +15,7 @@ Objective = Literal["mean", "sum"]
 def cross_entropy(
     logits: Float[Array, "n ways"], targets: Float[Array, "n ways"]
 ) -> Float[Array, " n"]:
-    """Of each example; `targets` is 1 at its class and 0 elsewhere."""
+    """Cross-entropy of each example; `targets` is 1 at its class and 0 elsewhere."""
     return -jnp.sum(targets * jax.nn.log_softmax(logits), axis=-1)
 
 
@@ -28,7 +28,7 @@ def adapted(
     x: Float[Array, "n ..."],
     targets: Float[Array, "n ways"],
     steps: int,
-    rate: float,
+    rate: float | Array,
     objective: Objective = "mean",
     first_order: bool = False,
     unroll: bool = False,
@@ -44,8 +44,8 @@ def adapted(
     - `decay`: 1, or 0 for MAML, which has no prior on theta.
     - `objective`: `mean` of the cross-entropy, as MAML's (it tempers the likelihood), or its `sum`, the
         exact MAP.
-    - `first_order`: take the inner gradients as constants in the outer one.
-    - `unroll`: write the steps out, which compiles longer and runs faster.
+    - `first_order`: treat the inner gradients as constants in the outer one.
+    - `unroll`: unroll the loop over steps, which compiles longer and runs faster.
     """
 
     def loss(own: Modules, shared: Modules, x: Array) -> Array:
@@ -76,7 +76,7 @@ def adapted(
     eps = jax.tree.map(jnp.zeros_like, theta)
     if steps == 0:
         return theta
-    # Written out even in a loop: at phi all tasks share their weights, and products are larger.
+    # The first step is never in the loop: at phi all tasks share their weights, so products are larger.
     eps = step(eps, theta)
     if unroll:
         for _ in range(steps - 1):
@@ -89,7 +89,7 @@ def adapted(
 
 
 def _constant(loss: Callable[..., Array]) -> Callable[..., Modules]:
-    """The gradient in the first argument, without derivatives of its own."""
+    """The gradient in the first argument, treated as a constant."""
 
     def slope(own: Modules, shared: Modules, x: Array) -> Modules:
         return jax.grad(loss)(*jax.lax.stop_gradient((own, shared, x)))

@@ -1,4 +1,4 @@
-"""One of several priors on a divergence, chosen by data: runs of one program differ in it."""
+"""One of several priors on a divergence, chosen by data, so that runs of one program may differ in it."""
 
 from collections.abc import Sequence
 

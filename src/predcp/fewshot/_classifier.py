@@ -1,5 +1,6 @@
 """A few-shot classifier: fit on many classes, adapt to a few examples of new ones."""
 
+import copy
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -11,13 +12,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from predcp._support.fits import new_fit
 from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
 from predcp.data import ImageClasses
 from predcp.fewshot._adapt import adapted
 from predcp.fewshot._episodes import Pool
 from predcp.fewshot._evaluate import Evaluation, evaluations
-from predcp.fewshot._fit import Fit, fit_runs
+from predcp.fewshot._fit import fit_runs
 from predcp.fewshot._module_priors import (
     ModuleScalePrior,
     as_module_prior,
@@ -31,6 +33,8 @@ from predcp.fewshot._scores import score_tasks
 from predcp.fewshot._settings import Settings
 
 _KIND = "fewshot-classifier"
+# Attributes of a fit besides those that end in an underscore.
+_OF_A_FIT = ("_settings",)
 
 
 class FewShotClassifier(BaseEstimator):
@@ -38,7 +42,7 @@ class FewShotClassifier(BaseEstimator):
 
     `fit` on examples of many classes, from which tasks are drawn; `adapt` to the labelled examples of a
     new task, then `predict` its queries. A convolutional network with batch statistics (the default for
-    images) normalises the queries of one call together: ask for them together.
+    images) normalises the queries of one call together, so pass all queries in one call.
 
     **Arguments**
     - `prior`: `PredCPModules(pi, beta)`, `ShrinkageModules(pi, beta)`, `FlatModules()` or `MAMLModules()`;
@@ -48,7 +52,7 @@ class FewShotClassifier(BaseEstimator):
         `inner_rate`, `outer_rate`, `noise_draws`, `validate_every`, `validation_tasks`, `patience`: see
         `Settings`.
     - `checkpoint`: a file from which an interrupted fit resumes.
-    - `random_state`: a seed; the same seed gives the same result.
+    - `random_state`: a seed; on a CPU the same seed gives the same result.
     - `progress`: None, True for a bar, or a function of (done, total, accuracy).
 
     After `fit`: `meta_` (phi, the normalisation's affine part, log sigma), `sigma_` by module,
@@ -100,30 +104,31 @@ class FewShotClassifier(BaseEstimator):
         """Learn from tasks of the classes in `y`.
 
         **Arguments**: `X` `(count, ...)` with labels `y` `(count,)`, or an `ImageClasses`; `validation`, a
-        pair of the same or an `ImageClasses`, of other classes, to keep the parameters that do best there.
+        pair of the same or an `ImageClasses`, of other classes; the parameters that do best there are kept.
         """
-        train = Pool.of(*_examples(X, y), name="X")
-        held = None
-        if validation is not None:
-            pair = _examples(*_pair(validation))
-            held = Pool.of(*pair, train.mean, train.deviation, name="validation")
-        names = [name for name in Settings.names() if hasattr(self, name)]
-        # On a processor a written-out loop compiles longer than a small fit takes.
-        unroll = jax.default_backend() != "cpu"
-        settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
-        network = self.network or default_network(train.example_shape, self.ways)
-        run = Run(as_module_prior(self.prior), int(self.random_state))
-        with progress_bar(self.progress, "tasks", _accuracy_words) as report:
-            fit = fit_runs(
-                network, settings, [run], train, held, self.checkpoint, report_progress=report
+        with new_fit(self, _OF_A_FIT):
+            train = Pool.of(*_examples(X, y), name="X")
+            held = None
+            if validation is not None:
+                pair = _examples(*_pair(validation))
+                held = Pool.of(*pair, train.mean, train.deviation, name="validation")
+            names = [name for name in Settings.names() if hasattr(self, name)]
+            # On a CPU, compiling an unrolled loop takes longer than a small fit.
+            unroll = jax.default_backend() != "cpu"
+            settings = Settings(unroll=unroll, **{name: getattr(self, name) for name in names})
+            network = self.network or default_network(train.example_shape, self.ways)
+            run = Run(as_module_prior(self.prior), int(self.random_state))
+            with progress_bar(self.progress, "tasks", _accuracy_words) as report:
+                fit = fit_runs(
+                    network, settings, [run], train, held, self.checkpoint, report_progress=report
+                )
+            self._keep(
+                network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
             )
-        self._fit: Fit | None = fit
-        self._keep(
-            network, settings, run.prior, train, jax.tree.map(lambda leaf: leaf[0], fit.best)
-        )
-        self.iteration_ = int(fit.iteration[0])
-        self.validation_accuracy_ = float(fit.validation_accuracy[0])
-        self.report_ = module_report(fit)
+            self.iteration_ = int(fit.iteration[0])
+            self.validation_accuracy_ = float(fit.validation_accuracy[0])
+            self.report_ = module_report(fit)
+            self._settings = {"prior": run.prior, "random_state": run.seed}
         return self
 
     def _keep(
@@ -136,7 +141,7 @@ class FewShotClassifier(BaseEstimator):
         self.sigma_ = dict(zip(network.module_names, np.exp(np.asarray(meta.log_sigma)).tolist()))
 
     def adapt(self, X: Any, y: Any) -> "AdaptedClassifier":
-        """Adapt to a task: a few examples of each of its classes, which `predict` then knows.
+        """Adapt to a task, given a few examples of each of its classes; `predict` then uses the task.
 
         **Arguments**: `X` `(count, ...)`, `y` `(count,)`: labels of at most `ways` classes.
         """
@@ -153,16 +158,21 @@ class FewShotClassifier(BaseEstimator):
                 f"{self.settings_.ways} (ways)"
             )
         wanted = jnp.asarray(np.eye(self.settings_.ways)[numbers], self.meta_.log_sigma.dtype)
-        theta = _adapted(self.network_, self.settings_.program, self.meta_, self.decay_, x, wanted)
-        self.adapted_ = AdaptedClassifier(self, theta, classes)
+        settings = self.settings_
+        decay, rate = self.decay_, settings.inner_rate
+        theta = _adapted(self.network_, settings.program, self.meta_, decay, rate, x, wanted)
+        # The task keeps this fit, whatever is fitted later.
+        fitted = copy.copy(self)
+        vars(fitted).pop("adapted_", None)
+        self.adapted_ = AdaptedClassifier(fitted, theta, classes)
         return self.adapted_
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes of the task adapted to last."""
+        """Probabilities of the classes of the last adapted task."""
         return self._adapted_task().predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable classes in the task adapted to last."""
+        """The most probable classes in the last adapted task."""
         return self._adapted_task().predict(X)
 
     def evaluate(self, X: Any, y: Any = None, tasks: int = 1000) -> Evaluation:
@@ -173,8 +183,9 @@ class FewShotClassifier(BaseEstimator):
         pool.require(settings.ways, settings.shots, settings.queries, "X")
         self._check_shape(pool.example_shape, "X")
         meta = jax.tree.map(lambda leaf: leaf[None], self.meta_)
-        decay = jnp.full(1, self.decay_, self.meta_.log_sigma.dtype)
-        found = score_tasks(self.network_, settings.program, meta, decay, pool, tasks, "test")
+        kind = self.meta_.log_sigma.dtype
+        decay, rate = (jnp.full(1, value, kind) for value in (self.decay_, settings.inner_rate))
+        found = score_tasks(self.network_, settings.program, meta, decay, rate, pool, tasks, "test")
         return evaluations(found)[0]
 
     def summary(self) -> ModuleReport:
@@ -198,7 +209,7 @@ class FewShotClassifier(BaseEstimator):
         config = {
             "network": self.network_.to_config(),
             "settings": self.settings_.to_config(),
-            "prior": as_module_prior(self.prior).to_config(),
+            "prior": self._settings["prior"].to_config(),
             "decay": self.decay_,
             "example_shape": list(self.example_shape_),
             "iteration": self.iteration_,
@@ -206,7 +217,7 @@ class FewShotClassifier(BaseEstimator):
             if np.isnan(self.validation_accuracy_)
             else self.validation_accuracy_,
             "report_sizes": list(self.report_.sizes),
-            "random_state": int(self.random_state),
+            "random_state": self._settings["random_state"],
         }
         save_model(path, SavedModel(_KIND, arrays, config))
 
@@ -217,7 +228,7 @@ class FewShotClassifier(BaseEstimator):
         arrays, config = saved.arrays, saved.config
         network = network_from_config(config["network"])
         settings = Settings(**config["settings"])
-        # A named prior stays a name, as the user gave it.
+        # Keep a prior given by name as a name.
         prior = config["prior"]
         prior = prior if isinstance(prior, str) else module_prior_from_config(prior)
         model = cls(network=network, prior=prior, random_state=config["random_state"])
@@ -227,7 +238,10 @@ class FewShotClassifier(BaseEstimator):
         meta = Meta(
             _nested(arrays, "theta/"), _nested(arrays, "shared/"), jnp.asarray(arrays["log_sigma"])
         )
-        model._fit = None
+        model._settings = {
+            "prior": as_module_prior(model.prior),
+            "random_state": config["random_state"],
+        }
         model.network_, model.settings_, model.meta_ = network, settings, meta
         model.decay_ = float(config["decay"])
         model.mean_, model.deviation_ = arrays["mean"], arrays["deviation"]
@@ -289,7 +303,7 @@ class AdaptedClassifier:
         model = self._model
         x = model._standardised(X, "X")
         logits = _logits(model.network_, self.theta_, model.meta_.shared, x)
-        # A task of fewer classes leaves the other outputs unused.
+        # With fewer classes, the other outputs are unused.
         return np.asarray(jax.nn.softmax(logits[:, : len(self.classes_)]))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -298,7 +312,7 @@ class AdaptedClassifier:
 
 
 @partial(jax.jit, static_argnames="settings")
-def _adapted(network, settings, meta, decay, x, wanted) -> Modules:
+def _adapted(network, settings, meta, decay, rate, x, wanted) -> Modules:
     return adapted(
         network,
         meta.theta,
@@ -308,7 +322,7 @@ def _adapted(network, settings, meta, decay, x, wanted) -> Modules:
         network.prepare(x),
         wanted,
         settings.inner_steps_test,
-        settings.inner_rate,
+        jnp.asarray(rate, meta.log_sigma.dtype),
         settings.objective,
     )
 
@@ -362,4 +376,5 @@ def _nested(arrays: Mapping[str, np.ndarray], prefix: str) -> Modules:
 
 def _accuracy_words(accuracy: np.ndarray) -> str:
     """The best validation accuracy of all runs, for a progress bar."""
-    return f"accuracy {100.0 * float(np.max(accuracy)):.1f}%"
+    best = float(np.max(accuracy))
+    return "no accuracy yet" if np.isnan(best) else f"accuracy {100.0 * best:.1f}%"

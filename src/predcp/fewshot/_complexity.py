@@ -1,6 +1,6 @@
 """kappa of every module of a network in one pass: a fast form of `predcp.ModularComplexity`.
 
-The tests hold the two maps against each other, module by module. They differ in the work: hidden
+The tests compare the two maps, module by module. This one is faster: hidden
 states below a module are those of phi and are computed once; all modules pass through the rest of
 the network side by side, with their velocities, in one product with phi's weights; and the
 displacement of the weights costs one product with the noise.
@@ -8,6 +8,7 @@ displacement of the weights costs one product with the noise.
 
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from predcp._numerics.power_law import extrapolated, floating_range
 from predcp.fewshot._convolution import rounding
 from predcp.fewshot._networks import Modules, Network
 
-# A standard deviation in units of the weights at which a module is nothing but noise.
+# Standard deviation, in units of the weights, at which a module is pure noise.
 _FAR = 1e6
 
 
@@ -72,7 +73,7 @@ class ChainComplexity(Complexity):
         bound = self._log_supremum(log_tau.dtype)
         return jnp.broadcast_to(bound, self.forward_shape(log_tau.shape))
 
-    def log_inverse_of(self, inputs, log_kappa):
+    def log_inverse_of(self, inputs: Any, log_kappa: Any) -> Array:
         first = jax.tree.leaves(inputs)[0]
         bounds = self._log_supremum(first.dtype)
         shape = self.forward_shape(first.shape)
@@ -100,8 +101,8 @@ class ChainComplexity(Complexity):
         logits, speed = self._moved(names, jnp.exp(0.5 * log_tau))
         reference = logits[0]
         difference, speed = self._by_module(names, logits[1:] - reference, speed)
-        # Predictions move as sigma near phi, so twice their speed in log tau is the step itself: exact
-        # to first order, and with all its digits where the difference of two passes has lost them.
+        # Near phi predictions move in proportion to sigma, so twice their derivative in log tau is the
+        # step: exact to first order, and with all digits where the difference of two passes loses them.
         linear = 2.0 * speed
         size = jnp.maximum(
             jnp.abs(linear).max((1, 2, 3), keepdims=True),
@@ -141,7 +142,7 @@ class ChainComplexity(Complexity):
             z, carried = product[:copies] + own["bias"].astype(product.dtype), product[copies:]
             speed = jnp.concatenate([jnp.zeros_like(z[:1]), carried])
             if name in scales:
-                # phi's product is known; the displacement's is linear in sigma, half of it per log tau.
+                # phi's product is known; the displacement's is linear in sigma, its derivative half of it.
                 displaced = partial(_displacement, network, name, features[0])
                 step = jax.vmap(displaced)(self.noise[name]) * scales[name].astype(product.dtype)
                 z = jnp.concatenate([z, z[:1] + step])
@@ -152,22 +153,22 @@ class ChainComplexity(Complexity):
         return h.astype(sigma.dtype), velocity.astype(sigma.dtype)
 
 
-def module_noise(key: Key[Array, ""], theta: Modules, draws: int) -> Modules:
+def module_noise(key: Key[Array, ""], theta: Modules, noise_draws: int) -> Modules:
     """Standard normal noise for every module, each leaf with a leading axis of draws."""
     leaves, structure = jax.tree.flatten(theta)
     sizes = [leaf.size for leaf in leaves]
-    # One call of the generator for all of them: a GPU counts programs, not numbers.
-    flat = jax.random.normal(key, (draws, sum(sizes)), leaves[0].dtype)
+    # One call of the generator for all: on a GPU the number of calls matters, not that of draws.
+    flat = jax.random.normal(key, (noise_draws, sum(sizes)), leaves[0].dtype)
     ends = [sum(sizes[: place + 1]) for place in range(len(sizes) - 1)]
     parts = jnp.split(flat, ends, axis=1)
-    noise = [part.reshape(draws, *leaf.shape) for part, leaf in zip(parts, leaves)]
+    noise = [part.reshape(noise_draws, *leaf.shape) for part, leaf in zip(parts, leaves)]
     return jax.tree.unflatten(structure, noise)
 
 
 def _displacement(
     network: Network, name: str, features: Float[Array, "n ... k"], noise: dict[str, Array]
 ) -> Float[Array, "n ... o"]:
-    """What one draw of a module's noise adds to its product, before its scale."""
+    """Change of a module's product by one draw of its noise, at scale 1."""
     product = network.product(name, noise["weight"], features)
     return product + noise["bias"].astype(product.dtype)
 

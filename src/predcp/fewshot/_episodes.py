@@ -1,4 +1,4 @@
-"""Few-shot tasks drawn on the device: the whole data set lives there, tasks are rows of it."""
+"""Few-shot tasks drawn on the device, which holds the whole data set; tasks are rows of it."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-# Standard deviations below this are those of a constant channel, which carries nothing.
+# A channel with a standard deviation below this is constant and carries no information.
 _CONSTANT = 1e-6
-# Streams of random numbers: no two uses share one.
+# Streams of random numbers, one per use.
 STREAMS = {
     name: number
     for number, name in enumerate(
@@ -75,7 +75,7 @@ class Pool(eqx.Module):
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return self.members.shape[0]
 
     @property
@@ -117,7 +117,7 @@ class Pool(eqx.Module):
         return self.standardise(self.examples[rows])
 
     def standardise(self, examples: Array) -> Float[Array, "..."]:
-        """Examples in their own units, made as the network sees them."""
+        """Standardise raw examples for the network."""
         return (examples.astype(self.mean.dtype) - self.mean) / self.deviation
 
 
@@ -126,7 +126,7 @@ def channel_statistics(examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     axes = tuple(range(examples.ndim - 1))
     mean = examples.mean(axis=axes, dtype=np.float64)
     square = np.zeros_like(mean)
-    # In blocks: a data set of bytes must not become eight times as large.
+    # In blocks, because the whole data set as numbers would be eight times as large.
     for start in range(0, len(examples), 4096):
         block = examples[start : start + 4096] - mean
         square += (block * block).sum(axis=axes)
@@ -135,7 +135,7 @@ def channel_statistics(examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def task_key(seed: int | Array, stream: int, number: int | Array) -> Key[Array, ""]:
-    """The key of one task or iteration: seed and number alone decide it, not what ran before."""
+    """The key of one task or iteration, from seed and number alone."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), stream), number)
 
 

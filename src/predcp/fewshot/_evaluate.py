@@ -18,7 +18,7 @@ _NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How one run did on tasks that are the same for every run.
+    """Scores of one run on tasks that are the same for every run.
 
     **Arguments**: per task, `(tasks,)`: `accuracy` (a fraction), `log_likelihood` (mean over the queries),
     `small_accuracy` on the first `shots` queries of each class; `bins` `(3, bins)`, summed over tasks.
@@ -36,15 +36,15 @@ class Evaluation:
 
     @property
     def standard_error(self) -> float:
-        """Of the mean accuracy over tasks, in percent."""
+        """Standard error of the mean accuracy over tasks, in percent."""
         return 100.0 * standard_error(self.accuracy)
 
     @property
     def small_query_interval(self) -> float:
         """Half the width of the interval that the paper seems to print, in percent.
 
-        The 95% interval of 600 tasks with `shots` queries of each class: it measures the noise of that
-        test, not of this one.
+        The 95% interval of 600 tasks with `shots` queries of each class: the noise of that test, not of
+        this one.
         """
         some = self.small_accuracy[:_PAPER_TASKS]
         spread = float(np.std(some, ddof=1))
@@ -67,10 +67,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Difference:
-    """Accuracy of one run less that of another on the same tasks, in percent, with standard error."""
+    """Accuracy of one run less that of another on the same tasks, in percent, with standard error.
+
+    `degrees`: degrees of freedom of the error, for Student's t; tasks or seeds, less one.
+    """
 
     mean: float
     standard_error: float
+    degrees: int
 
 
 def evaluate(
@@ -98,21 +102,21 @@ def evaluations(scores: Scores) -> list[Evaluation]:
 
 
 def paired_difference(ours: Any, theirs: Any) -> Difference:
-    """Of accuracies on the same tasks.
+    """Paired difference of accuracies on the same tasks.
 
     **Arguments**: `(tasks,)`, or `(seeds, tasks)`: seeds are then averaged task by task, and the error
     is the larger of that over tasks and that over seeds (paired, too).
     """
     gap = 100.0 * (np.asarray(ours, np.float64) - np.asarray(theirs, np.float64))
     if gap.ndim == 1:
-        return Difference(float(gap.mean()), standard_error(gap))
-    over_tasks = standard_error(gap.mean(0))
-    over_seeds = standard_error(gap.mean(1)) if len(gap) > 1 else 0.0
-    return Difference(float(gap.mean()), max(over_tasks, over_seeds))
+        gap = gap[None]
+    sides = [gap.mean(0), gap.mean(1)] if len(gap) > 1 else [gap.mean(0)]
+    error, degrees = max((standard_error(side), len(side) - 1) for side in sides)
+    return Difference(float(gap.mean()), error, degrees)
 
 
 def standard_error(values: np.ndarray) -> float:
-    """Of the mean of values; NaN for a single one."""
+    """Standard error of the mean of values; NaN for a single one."""
     if len(values) < 2:
         return math.nan
     return float(np.std(values, ddof=1) / math.sqrt(len(values)))

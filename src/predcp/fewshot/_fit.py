@@ -19,10 +19,13 @@ from predcp.fewshot._runs import Run
 from predcp.fewshot._settings import Settings
 from predcp.fewshot._train import State, Trainer, put_back, some_of
 
-# Seconds between checkpoints: a long fit loses at most so much.
+# Seconds between checkpoints, the most that an interruption can lose.
 _CHECKPOINT_SECONDS = 60.0
 History = dict[str, list[Any]]
-# Called with the iterations done, their total, and every run's accuracy on validation tasks.
+# Iterations of one call on a CPU.
+_FEW = 5
+# Called with the iterations done, their total, and every run's accuracy on validation tasks (NaN
+# before there is any).
 ReportProgress = Callable[[int, int, np.ndarray], None]
 
 
@@ -31,8 +34,8 @@ class Fit:
     """Result of training, for every run.
 
     **Arguments**
-    - `best`: the parameters kept, with a leading axis of runs; `iteration` when they were seen and
-        `validation_accuracy` how they did (a fraction; NaN without validation classes).
+    - `best`: the parameters kept, with a leading axis of runs; `iteration`, when they were found;
+        `validation_accuracy`, their accuracy (a fraction; NaN without validation classes).
     - `history`: one row per validation: `iteration` `(rows,)`; `sigma` and `kappa` `(rows, runs, modules)`;
         `loss`, `accuracy`, `validation_accuracy`, `validation_log_likelihood` `(rows, runs)`.
     - `iterations` done and `seconds` spent in training here, without compilation and validation.
@@ -65,9 +68,9 @@ def fit_runs(
 ) -> Fit:
     """Train runs side by side in one program.
 
-    A run's result does not depend on its company but for rounding. Runs that have stopped (see
-    `Settings.patience`) leave the program a third at a time. Interrupted with a checkpoint, the same
-    call resumes and gives the same bits.
+    Apart from rounding, a run's result does not depend on the other runs. Runs that have stopped (see
+    `Settings.patience`) are removed from the program a third at a time. After an interruption with a
+    checkpoint, the same call resumes; on a CPU it gives the same bits.
 
     **Arguments**: as `Trainer`'s; `checkpoint`, a file; `report_progress`, see `ReportProgress`; `seconds`,
     after which to stop with `Paused`.
@@ -83,6 +86,18 @@ def fit_runs(
             finished = bool(found[1]["finished"])
             history = {name: list(values) for name, values in found[2].items()}
     spent, started, written = 0.0, time.monotonic(), time.monotonic()
+    reported = started
+
+    def show(iteration: int, last: bool = False) -> None:
+        """Report at the end of a chunk, and within it every second."""
+        nonlocal reported
+        if report_progress is None or not (last or time.monotonic() - reported > 1.0):
+            return
+        known = history.get("validation_accuracy") or history["accuracy"]
+        accuracy = known[-1] if known else np.full(len(runs), math.nan)
+        report_progress(iteration, settings.iterations, accuracy)
+        reported = time.monotonic()
+
     try:
         while not finished:
             began = time.perf_counter()
@@ -90,16 +105,13 @@ def fit_runs(
             length = min(settings.validate_every, settings.iterations - done)
             places = trainer.working(state)
             part = trainer.narrowed(places)
-            advanced, means = part.advance(some_of(state, places), length)
-            jax.block_until_ready(advanced)
+            advanced, means = _advanced(part, some_of(state, places), length, show)
             spent += time.perf_counter() - began
             looked, seen = part.selected(advanced)
             record(history, part, looked, means | seen, places)
             state = put_back(state, looked, places)
             finished = _over(settings, state)
-            if report_progress is not None:
-                name = "validation_accuracy" if seen else "accuracy"
-                report_progress(int(state.iteration), settings.iterations, history[name][-1])
+            show(int(state.iteration), last=True)
             late = time.monotonic() - written > _CHECKPOINT_SECONDS
             over = seconds is not None and time.monotonic() - started > seconds
             if saved is not None and (finished or late or over):
@@ -128,20 +140,39 @@ def fit_runs(
     )
 
 
+def _advanced(
+    part: Trainer, state: State, length: int, show: Callable[[int], None]
+) -> tuple[State, dict[str, Any]]:
+    """As `Trainer.advance`, on a CPU a few iterations at a time, so that progress is seen."""
+    few = length
+    if jax.default_backend() == "cpu":
+        # Pieces of one length: each length is compiled.
+        few = max(n for n in range(1, min(length, _FEW) + 1) if length % n == 0)
+    means = []
+    for done in range(0, length, few):
+        if done:
+            show(int(state.iteration))
+        state, mean = part.advance(state, few)
+        means.append(mean)
+    jax.block_until_ready(state)
+    return state, jax.tree.map(lambda *parts: sum(parts) / len(parts), *means)
+
+
 def _save(checkpoint: Checkpoint, state: State, history: History, finished: bool) -> None:
-    # An interrupt may have come between a validation and its state.
+    # An interrupt may come between a validation and the update of the state.
     known = sum(number <= int(state.iteration) for number in history["iteration"])
     seen = {name: np.asarray(values[:known]) for name, values in history.items()}
     checkpoint.save(state, {"finished": finished}, seen)
 
 
 def identity(trainer: Trainer) -> dict[str, Any]:
-    """What a fit is: everything that decides its result, as plain values."""
+    """The identity of a fit: everything that determines its result, as plain values."""
     train, validation = trainer.train, trainer.validation
     return {
         "network": trainer.network.to_config(),
         "settings": trainer.settings.to_config(),
         "runs": [f"{run.prior.description} {run.seed}" for run in trainer.runs],
+        "rates": [None if run.rates is None else list(run.rates) for run in trainer.runs],
         "train": digest(train.examples, train.members, train.mean, train.deviation),
         "validation": None
         if validation is None

@@ -53,7 +53,7 @@ class ModuleScalePrior:
 
     @property
     def weight(self) -> float:
-        """Of the log density in the objective."""
+        """Weight of the log density in the objective."""
         return 0.0
 
     @property
@@ -72,12 +72,12 @@ class ModuleScalePrior:
 
     @property
     def name(self) -> str:
-        """The name that `as_module_prior` knows; one that it does not where `pi` has no name."""
+        """The name for `as_module_prior`; if `pi` has no name, one that only describes the prior."""
         return self.kind
 
     @property
     def description(self) -> str:
-        """The name where it tells everything, else every field as JSON."""
+        """The name if it is complete, otherwise all fields as JSON."""
         config = self.to_config()
         return config if isinstance(config, str) else json.dumps(config)
 
@@ -93,7 +93,7 @@ class ModuleScalePrior:
 
 @dataclass(frozen=True)
 class MAMLModules(ModuleScalePrior):
-    """No scales: every task starts from phi and nothing pulls it back."""
+    """No scales: every task starts from phi without a prior."""
 
     kind: ClassVar[str] = "maml"
 
@@ -172,8 +172,8 @@ class ShrinkageModules(_DensityModules):
 
     **Arguments**
     - `pi`: any `predcp.DivergencePrior` or positive NumPyro distribution, or a name in `HYPERPRIORS`.
-    - `beta`: the weight of `log p(tau)` beside the mean cross-entropy of the queries.
-    - `modules`: those that have the prior; the scales of the others stay flat. None for all,
+    - `beta`: the weight of `log p(tau)` relative to the mean cross-entropy of the queries.
+    - `modules`: names of the modules with this prior; the other scales have a flat one. None for all,
         `"body"` for all but the head.
     - `measure`: the variable whose density is maximised (a maximum depends on it): `variance`,
         `standard deviation` or `log`.

@@ -1,4 +1,4 @@
-"""Networks as sequences of named modules, each adapted to a task with a scale of its own."""
+"""Networks as sequences of named modules, each adapted to a task with its own scale."""
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from predcp.fewshot._convolution import PRECISIONS, Precision, max_pool, patches, product
+from predcp.fewshot._convolution import PRECISIONS, Precision, aligned, max_pool, patches, product
 
-# Module to its weight and bias: what tasks adapt. Module to its affine part: what they share.
+# By module: weight and bias, which tasks adapt; the affine part of the normalisation, which they share.
 Modules = dict[str, dict[str, Array]]
 Normalisation = Literal["batch", "layer", "none"]
 NORMALISATIONS: tuple[Normalisation, ...] = ("batch", "layer", "none")
@@ -24,7 +24,7 @@ class Network(eqx.Module):
     """A classifier that is a chain of named modules; the last is the linear head.
 
     Normalisation is by the statistics of all examples passed through together (`batch`: transductive,
-    as MAML's: a query's prediction depends on the queries it is asked with), of each example by
+    as in MAML: a query's prediction depends on the other queries of the call), of each example by
     itself (`layer`), or none. Its scale and shift are shared by all tasks.
     """
 
@@ -46,23 +46,23 @@ class Network(eqx.Module):
         return x
 
     def features(self, name: str, h: Float[Array, "n ..."]) -> Float[Array, "n ... k"]:
-        """What a module's weights multiply, of prepared inputs or hidden states; linear in them."""
+        """Array that a module's weights multiply; linear in the prepared inputs or hidden states."""
         raise NotImplementedError
 
     def product(
-        self, name: str, weight: Float[Array, "k o"], features: Float[Array, "n ... k"]
+        self, name: str, weight: Float[Array, "k o"], features: Float[Array, "n ... wide"]
     ) -> Float[Array, "n ... o"]:
         """Features times a module's weights, in the precision that module has."""
         if name != HEAD:
             return product(features, weight, self.precision)
-        # The head is tiny, and its logits decide: it stays in single precision.
+        # The head is tiny and its logits matter, so it stays in single precision.
         exact = "default" if self.precision == "bfloat16" else self.precision
         return product(features.astype(weight.dtype), weight, exact)
 
     def outgoing(
         self, name: str, shared: dict[str, Array], z: Float[Array, "n ... o"]
     ) -> Float[Array, "n ..."]:
-        """What a module passes on, of the product and its bias: pooled, rectified, normalised."""
+        """Output of a module: the product plus its bias, pooled, rectified, normalised."""
         raise NotImplementedError
 
     def block(
@@ -99,8 +99,8 @@ class ConvNet(Network):
     - `pool`: 2 x 2 max-pooling after each convolution.
     - `average`: the global average of the last block's pixels; else they are all kept.
     - `normalisation`: see `Network`.
-    - `precision`: of matrix products: `highest` (exact single), `default` (what the device likes, a
-        tensor core's TF32 on a GPU) or `bfloat16` (hidden states too; statistics stay single).
+    - `precision`: of matrix products: `highest` (exact single), `default` (the device's
+        default, such as TF32 on a GPU) or `bfloat16` (hidden states too; statistics stay single).
     """
 
     ways: int = eqx.field(static=True, default=5)
@@ -161,15 +161,15 @@ class ConvNet(Network):
         return most
 
     def prepare(self, x: Float[Array, "n h w c"]) -> Float[Array, "n i j k"]:
-        return patches(x, self.stride)
+        return aligned(patches(x, self.stride))
 
-    def features(self, name, h):
+    def features(self, name: str, h: Any) -> Array:
         if name == HEAD:
             return h.mean((1, 2)) if self.average else h.reshape(h.shape[0], -1)
-        # The first module's are prepared: they are the same at every step.
+        # Features of the first module are prepared once, because they are the same at every step.
         return h if name == self.module_names[0] else patches(h, self.stride)
 
-    def outgoing(self, name, shared, z):
+    def outgoing(self, name: str, shared: Any, z: Any) -> Array:
         if name == HEAD:
             return z
         pooled = max_pool(z) if self.pool else z
@@ -214,10 +214,10 @@ class DenseNet(Network):
     def prepare(self, x: Float[Array, "n ..."]) -> Float[Array, "n d"]:
         return x.reshape(x.shape[0], -1)
 
-    def features(self, name, h):
+    def features(self, name: str, h: Any) -> Array:
         return h
 
-    def outgoing(self, name, shared, z):
+    def outgoing(self, name: str, shared: Any, z: Any) -> Array:
         if name == HEAD:
             return z
         return _normalised(jax.nn.relu(z), shared, self.normalisation)
@@ -233,6 +233,13 @@ def paper_network(data: str, ways: int = 5, **changes: Any) -> ConvNet:
     if data not in presets:
         raise ValueError(f"no network is declared for {data!r}; there are: {', '.join(presets)}")
     return ConvNet(ways=ways, **(presets[data] | changes))
+
+
+def pooled_network(data: str, ways: int = 5, **changes: Any) -> ConvNet:
+    """The usual network for these data: 2 x 2 max-pooling, and all last pixels as inputs of the head."""
+    channels = 64 if data.startswith("omniglot") else 32
+    preset: dict[str, Any] = {"channels": channels, "stride": 1, "pool": True, "average": False}
+    return ConvNet(ways=ways, **(preset | changes))
 
 
 def network_from_config(config: dict[str, Any]) -> Network:
@@ -292,11 +299,11 @@ def _normalised(h: Array, shared: dict[str, Array], normalisation: str) -> Array
 def _standard(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """`x` with mean 0 and variance 1 over some axes, and one over its standard deviation.
 
-    Its derivative is written by hand: two means instead of the dozen reductions that a compiler is
-    left with otherwise, and as many again in the derivative of the derivative.
+    Its derivative is written by hand: two means instead of the dozen reductions of automatic
+    differentiation, and likewise in the second derivative.
     """
     mean = x.mean(axes, keepdims=True)
-    # Both moments in one pass over the data; rounding may leave a constant channel below zero.
+    # Both moments in one pass; rounding may make the variance of a constant channel negative.
     variance = jnp.maximum(jnp.square(x).mean(axes, keepdims=True) - jnp.square(mean), 0.0)
     slope = jax.lax.rsqrt(variance + _EPSILON)
     return (x - mean) * slope, slope

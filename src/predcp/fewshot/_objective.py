@@ -1,4 +1,4 @@
-"""The outer objective: how well adapted parameters do on queries, less the prior of the scales."""
+"""The outer objective: the loss of adapted parameters on queries, minus the log prior of the scales."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from predcp.fewshot._settings import Settings
 
 
 class Meta(NamedTuple):
-    """What all tasks share: phi, the normalisation's affine part, and log sigma of each module."""
+    """Parameters of all tasks: phi, the affine part of the normalisation, log sigma of each module."""
 
     theta: Modules
     shared: Modules
@@ -41,6 +41,7 @@ def task_logits(
     settings: Settings,
     meta: Meta,
     decay: Array,
+    rate: float | Array,
     support: Float[Array, "n ..."],
     query: Float[Array, "q ..."],
     steps: int,
@@ -57,7 +58,7 @@ def task_logits(
         support,
         known,
         steps,
-        settings.inner_rate,
+        rate,
         settings.objective,
         settings.first_order,
         unroll,
@@ -75,9 +76,9 @@ def outer_loss(
     x: Float[Array, "tasks ways each ..."],
     key: Key[Array, ""],
 ) -> tuple[Float[Array, ""], tuple[Array, Array]]:
-    """Mean cross-entropy of the queries less `beta log p(tau)`; and the former, and accuracy.
+    """Mean cross-entropy of the queries minus `beta log p(tau)`; also the former alone, and the accuracy.
 
-    **Arguments**: what is `present` among the runs of this program; `key`, of the noise.
+    **Arguments**: `present`, the features that the runs of this program need; `key` of the noise.
     """
     support, query = jax.vmap(lambda task: split_task(task, settings.shots))(x)
     support, query = jax.vmap(network.prepare)(support), jax.vmap(network.prepare)(query)
@@ -89,6 +90,7 @@ def outer_loss(
             settings,
             meta,
             run.decay,
+            run.rates.inner_rate,
             support,
             query,
             settings.inner_steps,
@@ -136,7 +138,7 @@ def predcp_log_density(
     """
 
     def gate(leaf: Array) -> Array:
-        # Data decide whether the prior's gradient reaches phi, so that runs can share a program.
+        # Whether the prior's gradient reaches phi is data, so that runs can share a program.
         return leaf - run.detached * (leaf - jax.lax.stop_gradient(leaf))
 
     theta, shared = meta.theta, meta.shared

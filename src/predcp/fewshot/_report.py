@@ -35,7 +35,7 @@ class ModuleReport:
 
     @property
     def _kept_row(self) -> int:
-        """The place of the iteration that is kept among those recorded."""
+        """Index of the kept iteration among those recorded."""
         return min(int(np.searchsorted(self.iteration, self.selected)), len(self.iteration) - 1)
 
     @property

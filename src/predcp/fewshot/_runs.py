@@ -1,4 +1,4 @@
-"""What tells runs of one program apart, as data."""
+"""Values in which runs of one program differ, as data."""
 
 import math
 from collections.abc import Sequence
@@ -10,17 +10,19 @@ from jaxtyping import Array
 
 from predcp._divergence_priors import DivergencePrior
 from predcp.fewshot._module_priors import ModuleScalePrior
+from predcp.fewshot._settings import Rates
 
 
 class Run(NamedTuple):
-    """One fit: its prior and its seed."""
+    """One fit: its prior, its seed, and its own rates; None for those of the settings."""
 
     prior: ModuleScalePrior
     seed: int
+    rates: Rates | None = None
 
 
 class Present(NamedTuple):
-    """What there is among the runs of a program; the rest is not computed.
+    """Features that some run of a program needs; the others are not computed.
 
     **Arguments**: the `kinds` of prior; whether any `detaches` phi from the gradient of its density,
     or `clips` its gradients.
@@ -32,7 +34,7 @@ class Present(NamedTuple):
 
     @classmethod
     def among(cls, priors: Sequence[ModuleScalePrior]) -> "Present":
-        """What these priors need."""
+        """Features that these priors need."""
         return cls(
             frozenset(prior.kind for prior in priors),
             any(prior.detached for prior in priors),
@@ -41,12 +43,12 @@ class Present(NamedTuple):
 
 
 class RunValues(NamedTuple):
-    """What differs between runs; each array may have a leading axis of runs.
+    """Values that differ between runs; each array may have a leading axis of runs.
 
     **Arguments**: `decay` of eps to 0, and whether scales are `trainable` (both 0 for MAML); the
     weight of a `shrinkage` or `predcp` density; the place of its `pi`; `jacobian` and `mask`
     `(modules,)` as in the priors; whether phi is `detached` from the density's gradient; `clip`,
-    infinite for none.
+    infinite for none; `rates`.
     """
 
     decay: Array
@@ -58,10 +60,11 @@ class RunValues(NamedTuple):
     mask: Array
     detached: Array
     clip: Array
+    rates: Rates
 
 
 def run_values(
-    priors: Sequence[ModuleScalePrior], module_names: Sequence[str]
+    priors: Sequence[ModuleScalePrior], module_names: Sequence[str], rates: Sequence[Rates]
 ) -> tuple[RunValues, tuple[DivergencePrior, ...]]:
     """The values of runs side by side, and the different `pi` they use."""
     densities: list[DivergencePrior] = []
@@ -94,5 +97,6 @@ def run_values(
         mask=column([prior.mask(module_names) for prior in priors]),
         detached=column([float(prior.detached) for prior in priors]),
         clip=column([math.inf if prior.clip is None else prior.clip for prior in priors]),
+        rates=Rates(*(column(list(each)) for each in zip(*rates, strict=True))),
     )
     return values, tuple(densities)

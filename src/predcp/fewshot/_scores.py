@@ -38,14 +38,15 @@ def score_tasks(
     settings: Settings,
     meta: Meta,
     decay: Float[Array, " runs"],
+    rate: Float[Array, " runs"],
     pool: Pool,
     count: int,
     stream: str,
 ) -> Scores:
     """The first `count` tasks of a stream under every run, `(runs, count)`.
 
-    **Arguments**: `meta` and `decay` with a leading axis of runs; `stream`, one of `validation`, `check`
-    (also of validation classes) and `test`.
+    **Arguments**: `meta`, `decay` and inner `rate` with a leading axis of runs; `stream`, one of
+    `validation`, `check` (also of validation classes) and `test`.
     """
     examples = settings.ways * (settings.shots + settings.queries)
     task = decay.shape[0] * examples * network.width(pool.example_shape)
@@ -59,12 +60,12 @@ def score_tasks(
         support, query = split_task(pool.standardised(rows), settings.shots)
         support, query = network.prepare(support), network.prepare(query)
 
-        def under(meta: Meta, decay: Array) -> Scores:
+        def under(meta: Meta, decay: Array, rate: Array) -> Scores:
             steps = settings.inner_steps_test
-            logits = task_logits(network, settings, meta, decay, support, query, steps, False)
+            logits = task_logits(network, settings, meta, decay, rate, support, query, steps, False)
             return score(logits, settings)
 
-        return jax.vmap(under)(meta, decay)
+        return jax.vmap(under)(meta, decay, rate)
 
     numbers = jnp.arange(blocks * block).reshape(blocks, block)
     found = jax.lax.map(jax.vmap(one), numbers)

@@ -16,19 +16,21 @@ from predcp.fewshot._complexity import ChainComplexity, module_noise
 from predcp.fewshot._episodes import STREAMS, Pool, task_key
 from predcp.fewshot._networks import Network
 from predcp.fewshot._objective import Meta, outer_loss
-from predcp.fewshot._runs import Present, Run, run_values
+from predcp.fewshot._runs import Present, Run, RunValues, run_values
 from predcp.fewshot._scores import Scores, score_tasks
 from predcp.fewshot._settings import Settings
 
-# Draws of the noise for the kappa that is reported: enough for a smooth picture.
+# Noise draws for the reported kappa: enough for a smooth plot.
 _REPORTED_DRAWS = 8
+# Only its direction: rates are data, so that runs of one program may differ in them.
+_ADAM = optax.scale_by_adam()
 
 
 class State(NamedTuple):
     """State of training; every leaf but `iteration` has a leading axis of runs.
 
-    **Arguments**: `best` are the parameters that did best on validation tasks, `best_accuracy` and
-    `best_iteration` say how well and when, `stale` counts validations since.
+    **Arguments**: `best`, the parameters that did best on validation tasks, with `best_accuracy` and
+    `best_iteration`; `stale`, the number of validations since.
     """
 
     meta: Meta
@@ -41,7 +43,7 @@ class State(NamedTuple):
 
 
 class Trainer:
-    """Runs that share data, network and settings; their programs are compiled once a process.
+    """Runs that share data, network and settings; their programs are compiled once per process.
 
     **Arguments**
     - `network`, `settings`: of all runs. `runs`: priors and seeds.
@@ -72,12 +74,13 @@ class Trainer:
         self.train, self.validation = train, validation
         priors = [run.prior for run in runs]
         self.present = Present.among(priors)
-        self.values, self.densities = run_values(priors, network.module_names)
+        rates = [run.rates or settings.rates for run in runs]
+        self.values, self.densities = run_values(priors, network.module_names, rates)
         self.seeds = jnp.asarray([run.seed for run in runs], jnp.uint32)
         self._place(devices)
 
     def _place(self, devices: Sequence[Any] | None) -> None:
-        """Where arrays go: runs spread over devices if they divide, else tasks of an iteration."""
+        """Devices of the arrays: runs are spread over them if they divide, else tasks of an iteration."""
         self._of_runs = self._of_tasks = self._everywhere = None
         if devices is None or len(devices) < 2:
             return
@@ -99,7 +102,7 @@ class Trainer:
         )
 
     def narrowed(self, places: Sequence[int]) -> "Trainer":
-        """A trainer of some of the runs; it computes for them what this one does."""
+        """A trainer of some of the runs, with the same results for them."""
         if list(places) == list(range(len(self.runs))):
             return self
         other = copy.copy(self)
@@ -111,10 +114,10 @@ class Trainer:
         return other
 
     def working(self, state: State) -> list[int]:
-        """Places of the runs to train on: those that have not stopped, and few that have.
+        """Indices of the runs to go on with: those that have not stopped, and a few that have.
 
         A program is compiled for a number of runs, so that number falls only when a third of them have
-        stopped. It depends on the state alone: a resumed fit trains in the same company.
+        stopped. It depends on the state alone, so a resumed fit has the same runs.
         """
         patience = self.settings.patience
         count = len(self.runs)
@@ -124,7 +127,7 @@ class Trainer:
         active = int(np.sum(stale < patience))
         while 0 < active <= 2 * count // 3:
             count = max(active, 2 * count // 3)
-        # Of the stopped runs the latest stay: sets of runs only ever shrink.
+        # Keep the latest of the stopped runs, so that sets of runs only shrink.
         return sorted(np.argsort(stale, kind="stable")[:count].tolist())
 
     def start(self) -> State:
@@ -161,6 +164,7 @@ class Trainer:
             self.seeds,
             self.train,
             state,
+            jnp.asarray(self.settings.iterations),
             length,
             self.present,
             self._of_tasks,
@@ -171,7 +175,14 @@ class Trainer:
         if self._everywhere is not None:
             pool = jax.device_put(pool, self._everywhere)
         return score_tasks(
-            self.network, self.settings.program, meta, self.values.decay, pool, count, stream
+            self.network,
+            self.settings.program,
+            meta,
+            self.values.decay,
+            self.values.rates.inner_rate,
+            pool,
+            count,
+            stream,
         )
 
     def selected(self, state: State) -> tuple[State, dict[str, Array]]:
@@ -218,17 +229,22 @@ def require_alike(pool: Pool, train: Pool, name: str) -> None:
         )
 
 
+def _half_cosine(share: Array) -> Array:
+    """From 1 at the start to 0 at the end."""
+    return 0.5 * (1.0 + jnp.cos(jnp.pi * share))
+
+
 @partial(jax.jit, static_argnames=("settings", "example_shape"))
 def _start(network, settings, values, seeds, example_shape) -> State:
-    def one(seed: Array, trainable: Array) -> tuple[Meta, PyTree]:
+    def one(seed: Array, run: RunValues) -> tuple[Meta, PyTree]:
         theta, shared = network.init(task_key(seed, STREAMS["start"], 0), example_shape)
         kind = jnp.result_type(float)
-        log_sigma = jnp.full(len(network.module_names), jnp.log(settings.initial_scale), kind)
+        log_sigma = jnp.full(len(network.module_names), jnp.log(run.rates.initial_scale), kind)
         # MAML has no scales: a step of theta is the inner rate times the gradient.
-        meta = Meta(theta, shared, log_sigma * trainable)
-        return meta, optax.adam(settings.outer_rate).init(meta)
+        meta = Meta(theta, shared, log_sigma * run.trainable)
+        return meta, _ADAM.init(meta)  # type: ignore[arg-type]
 
-    meta, optimiser = jax.vmap(one)(seeds, values.trainable)
+    meta, optimiser = jax.vmap(one)(seeds, values)
     runs = seeds.shape[0]
     return State(
         meta,
@@ -242,14 +258,16 @@ def _start(network, settings, values, seeds, example_shape) -> State:
 
 
 @partial(jax.jit, static_argnames=("settings", "length", "present", "of_tasks"))
-def _advance(network, settings, densities, values, seeds, train, state, length, present, of_tasks):
+def _advance(
+    network, settings, densities, values, seeds, train, state, total, length, present, of_tasks
+):
     """`length` iterations of every run.
 
-    **Arguments**: what is `present` among the runs; `of_tasks`, the sharding of drawn tasks.
+    **Arguments**: `total` iterations of the whole fit; what is `present` among the runs; `of_tasks`, the
+    sharding of drawn tasks.
     """
     each = settings.shots + settings.queries
     numbers = state.iteration + jnp.arange(length)
-    optimiser = optax.adam(settings.outer_rate)
 
     def rows(number: Array, seed: Array) -> Array:
         key = task_key(seed, STREAMS["train"], number)
@@ -267,7 +285,7 @@ def _advance(network, settings, densities, values, seeds, train, state, length, 
     if of_tasks is not None:
         drawn = jax.lax.with_sharding_constraint(drawn, of_tasks)
 
-    def step(meta, memory, run, rows, key):
+    def step(meta, memory, run, rows, key, over):
         x = train.standardised(rows)
         (_, figures), slope = jax.value_and_grad(outer_loss, has_aux=True)(
             meta, network, settings, densities, present, run, x, key
@@ -277,16 +295,24 @@ def _advance(network, settings, densities, values, seeds, train, state, length, 
             square = sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(slope))
             shrink = jnp.minimum(1.0, run.clip / jnp.sqrt(square))
             slope = jax.tree.map(lambda leaf: leaf * shrink, slope)
-        change, memory = optimiser.update(slope, memory, meta)
-        return optax.apply_updates(meta, change), memory, figures
+        direction, memory = _ADAM.update(slope, memory)
+        share = run.rates.final_rate + (1.0 - run.rates.final_rate) * over
+        rate = run.rates.outer_rate * share
+        kept = 1.0 - rate * run.rates.weight_decay
+        meta = meta._replace(theta=jax.tree.map(lambda leaf: kept * leaf, meta.theta))
+        meta = jax.tree.map(lambda leaf, change: leaf - rate * change, meta, direction)
+        return meta, memory, figures
 
     def iterate(carry, inputs):
-        (meta, memory), (rows, key) = carry, inputs
-        meta, memory, figures = jax.vmap(step)(meta, memory, values, rows, key)
+        (meta, memory), (rows, key, over) = carry, inputs
+        own = jax.vmap(step, in_axes=(0, 0, 0, 0, 0, None))
+        meta, memory, figures = own(meta, memory, values, rows, key, over)
         return (meta, memory), figures
 
     (meta, memory), (loss, accuracy) = jax.lax.scan(
-        iterate, (state.meta, state.optimiser), (drawn, for_all(noise_key))
+        iterate,
+        (state.meta, state.optimiser),
+        (drawn, for_all(noise_key), _half_cosine(numbers / total).astype(values.decay.dtype)),
     )
     advanced = state._replace(meta=meta, optimiser=memory, iteration=state.iteration + length)
     return advanced, {"loss": loss.mean(0), "accuracy": accuracy.mean(0)}

@@ -1,4 +1,4 @@
-"""The reproduction of the paper: its experiments, tables, figures, and what it gets wrong.
+"""The reproduction of the paper: its experiments, tables and figures, and its known errors.
 
 Importing it registers the paper's models and experiments with `predcp.experiments`.
 """
@@ -6,8 +6,10 @@ Importing it registers the paper's models and experiments with `predcp.experimen
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.extras import needs
 from predcp.experiments import PublishedFigure
 from predcp.paper._grids import EXPERIMENTS, MEDICAL, UCI
+from predcp.paper._pooled_grids import CHOSEN, chosen_by, table3_pooled, table3_pooled_search
 from predcp.paper._published import paper_figures, paper_notes
 from predcp.paper._register import register
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from predcp.paper._ridge import RidgeRegression
 
 __all__ = [
+    "CHOSEN",
     "EXPERIMENTS",
     "MEDICAL",
     "UCI",
@@ -32,6 +35,7 @@ __all__ = [
     "RidgeRegression",
     "Training",
     "algorithm_1",
+    "chosen_by",
     "compare_fewshot",
     "comparison_table",
     "depth_picture",
@@ -42,6 +46,8 @@ __all__ = [
     "paper_notes",
     "read_scores",
     "read_training",
+    "table3_pooled",
+    "table3_pooled_search",
     "training_lines",
     "training_picture",
 ]
@@ -69,4 +75,5 @@ register()
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module 'predcp.paper' has no attribute {name!r}")
-    return getattr(import_module(f"predcp.paper.{_LATE[name]}"), name)
+    with needs("experiments"):
+        return getattr(import_module(f"predcp.paper.{_LATE[name]}"), name)

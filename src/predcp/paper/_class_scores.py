@@ -1,4 +1,4 @@
-"""How good a classifier's draws are, and how well its chains have mixed."""
+"""Scores of a classifier's draws, and convergence of its chains."""
 
 import numpy as np
 from numpyro.diagnostics import effective_sample_size

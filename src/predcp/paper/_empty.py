@@ -1,4 +1,4 @@
-"""A cell that does nothing: what remains is the engine's own cost."""
+"""A cell that does nothing, to measure the cost of the engine."""
 
 from predcp.experiments import Cell, Context, Result
 

@@ -83,6 +83,7 @@ def _row(
         )
         row[f"less_{reference}"] = gap.mean
         row[f"less_{reference}_error"] = gap.standard_error
+        row[f"less_{reference}_degrees"] = gap.degrees
     return row
 
 

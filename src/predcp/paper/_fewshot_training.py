@@ -1,7 +1,7 @@
 """Runs in a few-shot checkpoint (`predcp fewshot training`).
 
-Accuracy on training and on validation classes, and scale and kappa of every module, at every look at
-validation tasks. The runs may be finished or not.
+Accuracy on training and on validation classes, and scale and kappa of every module, at every
+validation. The runs may be finished or not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """One run at every look at validation tasks.
+    """One run at every validation.
 
     **Arguments**
     - `prior`, `seed`, `shots`: which run it is.
@@ -127,7 +127,7 @@ def training_picture(runs: Sequence[Training]) -> Figure:
         names = ("scale $\\sigma_m$", "divergence $\\kappa_m$ (nats)")
         for panel, values, words in zip(panels, (run.sigma, run.kappa), names):
             for index, name in enumerate(run.modules):
-                # What is zero has no place on a logarithmic scale.
+                # Zero cannot be shown on a logarithmic scale.
                 panel.plot(run.iteration, np.maximum(values[:, index], 1e-6), label=name)
             panel.set(ylabel=words, yscale="log")
         for panel in (first, *panels):

@@ -5,6 +5,8 @@ from itertools import product
 from types import MappingProxyType
 
 from predcp.experiments import Cell, Setting
+from predcp.paper._pooled_grids import table3_pooled, table3_pooled_long, table3_pooled_search
+from predcp.paper._shift_grids import shift, shift_classes, shift_nuts, switched_off
 
 SPLITS = 20
 SEEDS = 3
@@ -36,7 +38,7 @@ def toy() -> list[Cell]:
 def table1() -> list[Cell]:
     """Logistic regression on small medical sets: three priors on the scale, MCMC and VI.
 
-    Four chains as in the paper, but of Gibbs sweeps, which exchange columns where gradients cannot.
+    Four chains as in the paper, but of Gibbs sweeps, which can swap columns; gradient steps cannot.
     Chains that have not mixed run longer, up to eight minutes per program. VI is Stan's ADVI.
     """
     mcmc: dict[str, Setting] = {
@@ -123,7 +125,7 @@ def table3() -> list[Cell]:
 
 
 def table3_omniglot() -> list[Cell]:
-    """The same comparison on Omniglot, 5-way 1-shot, which the paper does not have: smaller."""
+    """The same comparison on Omniglot, 5-way 1-shot, a smaller one that is not in the paper."""
     smaller: dict[str, Setting] = {
         "channels": 32,
         "iterations": 10_000,
@@ -208,9 +210,16 @@ EXPERIMENTS: dict[str, Callable[[], list[Cell]]] = {
     "table1": table1,
     "table2": table2,
     "depth": depth,
+    "shift": shift,
+    "switched-off": switched_off,
+    "shift-classes": shift_classes,
+    "shift-nuts": shift_nuts,
     "table3": table3,
     "table3-omniglot": table3_omniglot,
     "table3-candidates": table3_candidates,
+    "table3-pooled": table3_pooled,
+    "table3-pooled-search": table3_pooled_search,
+    "table3-pooled-long": table3_pooled_long,
     "fewshot-search": fewshot_search,
     "appendix-fc100": appendix_fc100,
     "appendix-mini-imagenet": appendix_mini_imagenet,

@@ -118,7 +118,7 @@ def depth_picture(store: Store) -> Figure:
     for ax in axes.flat:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0][0].set_ylabel("test RMSE")
-    axes[1][0].set_ylabel("layers alive")
+    axes[1][0].set_ylabel("active layers")
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=len(priors), loc="upper center", frameon=False)
     figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.95))

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from predcp.data import Task
 from predcp.experiments import Experiment, register_experiment, register_model
 from predcp.paper._grids import EXPERIMENTS
 from predcp.paper._published import paper_figures, paper_notes
@@ -13,6 +14,7 @@ _MODELS = {
     "ridge": "predcp.paper._ridge:run",
     "logistic": "predcp.paper._table1_cells:MODEL",
     "resnet": "predcp.paper._table2_cells:MODEL",
+    "resnet-nuts": "predcp.paper._nuts_cells:run",
     "fewshot": "predcp.paper._table3_cells:MODEL",
 }
 _NAMES = {
@@ -31,6 +33,8 @@ _NAMES = {
 }
 # On a user's file they have a base-rate row.
 _TABLES = ("toy", "table1", "table2", "depth")
+# Kinds of targets that the models of an experiment have.
+_TASKS: dict[str, Task] = {"toy": "regression", "table1": "binary"}
 
 
 def register() -> None:
@@ -49,5 +53,6 @@ def register() -> None:
                 # predicted with a probability near one half.
                 {"intercept": True} if name == "table1" else {},
                 "base-rate" if name in _TABLES else None,
+                _TASKS.get(name),
             ),
         )

@@ -119,6 +119,6 @@ def _noise(singular: np.ndarray, projected: np.ndarray, y: np.ndarray, ratio: fl
 def _log_evidence(
     singular: np.ndarray, projected: np.ndarray, y: np.ndarray, ratio: float
 ) -> float:
-    """Of the standardised targets, with the noise variance at its maximum."""
+    """Log evidence of the standardised targets, with the noise variance at its maximum."""
     noise = _noise(singular, projected, y, ratio)
     return float(-0.5 * (len(y) * np.log(noise) + np.log1p(singular**2 / ratio).sum()))

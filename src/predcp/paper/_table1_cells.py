@@ -36,7 +36,7 @@ def run(cell: Cell, context: Context) -> Result:
 def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     """Fit splits of one data set, prior, inference and settings in one program.
 
-    With the setting `max_draws` chains that have not mixed are run longer, up to so many draws (and
+    With the setting `max_draws`, chains that have not mixed run on, up to that number of draws (and
     `max_seconds`); what has still not mixed then is reported as it is.
     """
     splits = [cell_split(cell, context) for cell in cells]
@@ -89,7 +89,7 @@ _SWEEP = ("handovers", "paths", "lattice")
 
 
 def inference(cell: Cell, tall: bool = False) -> ChainSampler | MeanField:
-    """What a cell's `inference` and settings ask for.
+    """Inference object for a cell's `inference` and settings.
 
     **Arguments**: `tall`, whether the table has more rows than columns. `mcmc` is the faster
     sampler: Gibbs sweeps for wide tables such as the paper's, NUTS for tall ones.

@@ -1,7 +1,10 @@
 """Cells of Table 2: residual networks on a table, one fit or a whole data set in one program."""
 
+import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -9,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from predcp import Exponential, HalfCauchy
 from predcp._support.checkpoint import Checkpoint
+from predcp._support.pace import Pace
 from predcp._support.paused import Paused
-from predcp.data import Split, Standardiser
+from predcp.data import Split, Standardiser, load
 from predcp.experiments import (
     FILE_SETTINGS,
     Cell,
@@ -21,7 +26,17 @@ from predcp.experiments import (
     cell_split,
     cells_name,
 )
-from predcp.resnet import Model, Network, Objective, Preset, as_layer_prior, as_preset
+from predcp.paper._held_out import ROWS, gap_split, moved_inputs, validation_split
+from predcp.resnet import (
+    LayerScalePrior,
+    Model,
+    Network,
+    Objective,
+    PredCPLayers,
+    Preset,
+    as_layer_prior,
+    as_preset,
+)
 from predcp.resnet.programs import (
     ALIVE,
     Data,
@@ -54,9 +69,22 @@ DEFAULTS: dict[str, Any] = {
     "residual": True,
     "ard": True,
     "estimator": "flipout",
+    # Which rows are held out, and whether inputs are moved too: see `_held_out`.
+    "rows": "standard",
+    "moved": False,
+    # Weight of the divergence, epochs over which it rises to that weight, start of tau.
+    "temperature": 1.0,
+    "warmup": 0,
+    "start": None,
+}
+# Numbers of a fit: fits of one program may differ in them.
+_OWN = ("temperature", "warmup", "start")
+# Of divergences, without a pole at zero.
+_FINITE = {
+    "predcp-half-cauchy": lambda: HalfCauchy(1.0),
+    "predcp-exponential": lambda: Exponential(mean=0.5),
 }
 _PREDICTION_STREAM, _LAYER_STREAM = 1000, 1001
-_SECONDS_BETWEEN_REPORTS = 1.0
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
 
 
@@ -67,14 +95,15 @@ def run(cell: Cell, context: Context) -> Result:
 
 def group_of(cell: Cell) -> tuple[Any, ...]:
     """Cells with the same group train together: splits, seeds, priors and objectives may differ."""
-    return (cell.data, cell.model, tuple(sorted(cell.settings.items())))
+    common = sorted(item for item in cell.settings.items() if item[0] not in _OWN)
+    return (cell.data, cell.model, tuple(common))
 
 
 def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     """Fit cells of one data set and settings in one program."""
     if len({group_of(cell) for cell in cells}) > 1:
         raise ValueError("cells of one program must share their data set and settings")
-    fits = _Fits.prepare(cells, [cell_split(cell, context) for cell in cells])
+    fits = _Fits.prepare(cells, [split_of(cell, context) for cell in cells])
     began = time.perf_counter()
     state = _trained(fits, context)
     seconds = time.perf_counter() - began
@@ -90,7 +119,7 @@ class _Fits(NamedTuple):
     settings: dict[str, Any]
     presets: list[Preset]
     data: Data
-    test: Array
+    test: dict[str, Array]
     objective: Objective
     seeds: Array
     log_tau: Array
@@ -102,7 +131,7 @@ class _Fits(NamedTuple):
         first = splits[0].train
         classes = first.task != "regression"
         names = list(dict.fromkeys(cell.prior for cell in cells))
-        priors = tuple(as_layer_prior(name) for name in names)
+        priors = tuple(prior_of(name) for name in names)
         rows = {row_prior(prior) for prior in priors}
         if len(rows) > 1:
             raise ValueError("the horseshoe's row scales cannot share a program with the others'")
@@ -115,7 +144,7 @@ class _Fits(NamedTuple):
             settings["residual"],
             settings["normalize"],
         )
-        presets = [as_preset(_preset_name(cell)) for cell in cells]
+        presets = [_preset(cell) for cell in cells]
         model = Model(
             network,
             priors,
@@ -126,14 +155,17 @@ class _Fits(NamedTuple):
             settings["estimator"],
             any(preset.quirks for preset in presets),
         )
-        arrays = [_arrays(split) for split in splits]
+        arrays = [arrays_of(split) for split in splits]
         objectives = [
             preset.objective(network, len(split.train), names.index(cell.prior))
             for preset, split, cell in zip(presets, splits, cells)
         ]
-        x, y, test = (
-            jnp.asarray(np.stack(column)) for column in zip(*(parts[:3] for parts in arrays))
-        )
+        x, y = (jnp.asarray(np.stack(column)) for column in zip(*(parts[:2] for parts in arrays)))
+        inputs = [
+            {"test": own[2]} | (moved_inputs(own[2], cell.split) if settings["moved"] else {})
+            for own, cell in zip(arrays, cells)
+        ]
+        test = {name: jnp.asarray(np.stack([own[name] for own in inputs])) for name in inputs[0]}
         return cls(
             cells,
             splits,
@@ -148,7 +180,7 @@ class _Fits(NamedTuple):
             ),
             # The same start, batches and noise for every prior on a split: differences are paired.
             jnp.stack([seed_words(cell.seed, cell.split) for cell in cells]),
-            jnp.log(jnp.asarray([as_layer_prior(c.prior).start for c in cells], jnp.float32)),
+            jnp.asarray([math.log(_start(cell)) for cell in cells], jnp.float32),
             [parts[3] for parts in arrays],
         )
 
@@ -164,13 +196,42 @@ def settings_of(cell: Cell) -> dict[str, Any]:
     return DEFAULTS | given
 
 
-def _preset_name(cell: Cell) -> str:
+def split_of(cell: Cell, context: Context) -> Split:
+    """The rows of a cell."""
+    rows = cell.settings.get("rows", DEFAULTS["rows"])
+    if rows not in ROWS:
+        raise ValueError(f"rows must be one of {', '.join(ROWS)}, got {rows!r}")
+    if rows == "gap":
+        return gap_split(load(cell.data, context.data_directory), cell.split)
+    split = cell_split(cell, context)
+    return validation_split(split) if rows == "validation" else split
+
+
+@lru_cache(maxsize=len(_FINITE))
+def _finite(name: str) -> PredCPLayers:
+    """One object per name, because a program is compiled for each object."""
+    return PredCPLayers(_FINITE[name]())
+
+
+def prior_of(name: str) -> LayerScalePrior:
+    """The prior on the layers' scales of that name."""
+    return _finite(name) if name in _FINITE else as_layer_prior(name)
+
+
+def _start(cell: Cell) -> float:
+    start = settings_of(cell)["start"]
+    return prior_of(cell.prior).start if start is None else start
+
+
+def _preset(cell: Cell) -> Preset:
     if cell.inference not in INFERENCES:
         raise ValueError(
             f"inference must be one of {', '.join(map(repr, INFERENCES))} for resnet, got "
             f"{cell.inference!r}"
         )
-    return INFERENCES[cell.inference]
+    settings = settings_of(cell)
+    preset = as_preset(INFERENCES[cell.inference])
+    return replace(preset, kl_weight=settings["temperature"], warmup=settings["warmup"])
 
 
 def _trained(fits: _Fits, context: Context) -> State:
@@ -188,15 +249,16 @@ def _trained(fits: _Fits, context: Context) -> State:
     if found is not None:
         # On the devices of the start.
         state = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), found[0], state)
-    total, done, chunk = settings["epochs"], int(state.epoch[0]), 1
+    total, done, pace = settings["epochs"], int(state.epoch[0]), Pace()
     context.report(done, total, "epochs, compiling")
-    written, slow = time.perf_counter(), True
+    written = time.perf_counter()
     while done < total:
-        began = time.perf_counter()
+        began, chunk = time.perf_counter(), pace.steps(total - done)
         state = program.advance(state, data, objective, chunk)
         jax.block_until_ready(state.epoch)
         done += chunk
         now = time.perf_counter()
+        pace.took(chunk, now - began)
         context.report(done, total, "epochs")
         over = context.seconds_left() == 0.0 and done < total
         if checkpoint is not None and (over or now - written >= _SECONDS_BETWEEN_CHECKPOINTS):
@@ -204,9 +266,6 @@ def _trained(fits: _Fits, context: Context) -> State:
             checkpoint.save(state)
         if over:
             raise Paused(f"{cells[0].data}: time was up at epoch {done} of {total}")
-        # The first call compiles, so its time says nothing about an epoch.
-        wanted = 1 if slow else chunk * _SECONDS_BETWEEN_REPORTS / max(now - began, 1e-6)
-        chunk, slow = max(1, min(int(wanted), 10 * chunk, total - done)), False
     return state
 
 
@@ -220,7 +279,10 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
         [seed_words(cell.seed, _PREDICTION_STREAM + cell.split) for cell in fits.cells]
     )
     flips = fits.objective.flips
-    outputs = np.asarray(predict(posterior, fits.test, keys, flips))
+    outputs = {
+        part: np.asarray(predict(posterior, inputs, keys, flips))
+        for part, inputs in fits.test.items()
+    }
     trained = np.asarray(predict(posterior, fits.data.x[:, :_TRAIN_ROWS], keys, flips))
     layers = jax.tree.map(
         np.asarray,
@@ -231,12 +293,16 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
     results = []
     for index, split in enumerate(fits.splits):
         scale = fits.targets[index]
+        held = "validation" if fits.settings["rows"] == "validation" else "test"
         metrics = {
-            "test": _scores(outputs[index], split.test.target, scale, precisions[index]),
-            "train": _scores(
-                trained[index], split.train.target[:_TRAIN_ROWS], scale, precisions[index]
-            ),
+            held if part == "test" else part: scores_of(
+                own[index], split.test.target, scale, precisions[index]
+            )
+            for part, own in outputs.items()
         }
+        metrics["train"] = scores_of(
+            trained[index], split.train.target[:_TRAIN_ROWS], scale, precisions[index]
+        )
         likelihood, divergence, log_prior = np.asarray(objectives[index], np.float64)
         weight = float(weights[index])
         figures = {
@@ -246,7 +312,7 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
             "training_seconds": seconds / count,
             **_layer_figures(jax.tree.map(lambda leaf, i=index: leaf[i], layers)),
         }
-        kept = {"outputs": outputs[index][None]} if context.keep_posterior else None
+        kept = {"outputs": outputs["test"][index][None]} if context.keep_posterior else None
         results.append(Result(metrics, figures, kept))
     return results
 
@@ -255,9 +321,10 @@ def _results(fits: _Fits, state: State, seconds: float, context: Context) -> lis
 _TRAIN_ROWS = 1000
 
 
-def _scores(
+def scores_of(
     outputs: np.ndarray, y: np.ndarray, scale: Standardiser | None, precision: float
 ) -> dict[str, float]:
+    """Scores of draws of the outputs, (S, N, K), in units of the targets; `scale` is None for classes."""
     if scale is None:
         return class_scores(outputs, y)
     means = scale.inverse(np.asarray(outputs[..., 0], np.float64))
@@ -272,7 +339,8 @@ def _layer_figures(layers: LayerFigures) -> dict[str, float]:
     return figures
 
 
-def _arrays(split: Split) -> tuple[np.ndarray, np.ndarray, np.ndarray, Standardiser | None]:
+def arrays_of(split: Split) -> tuple[np.ndarray, np.ndarray, np.ndarray, Standardiser | None]:
+    """Standardised training rows, targets and test rows; the scale of targets, None for classes."""
     features = Standardiser.fit(split.train.features)
     x, test = (
         np.asarray(features.transform(table.features), np.float32)

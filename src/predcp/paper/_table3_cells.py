@@ -21,17 +21,20 @@ from predcp.fewshot import (
     Fit,
     ModuleScalePrior,
     Pool,
+    Rates,
     Run,
     Settings,
     as_module_prior,
     evaluate,
     fit_runs,
     paper_network,
+    pooled_network,
 )
 
 SCORES = "fewshot-scores"
 # Settings of a cell that belong to its prior and to its network; the others belong to training.
 _PRIOR = ("modules", "measure", "into_shared", "clip")
+_NETWORKS = {"paper": paper_network, "pooled": pooled_network}
 _NETWORK = ("channels", "blocks", "stride", "pool", "average", "normalisation", "precision")
 # The most runs that share a program.
 _TOGETHER = 16
@@ -43,8 +46,9 @@ def run(cell: Cell, context: Context) -> Result:
 
 
 def group_of(cell: Cell) -> tuple[object, ...]:
-    """Cells of one group differ in prior and seed alone: they can share a program."""
-    common = [(name, value) for name, value in cell.settings.items() if name not in _PRIOR]
+    """Cells of one group differ in prior, rates and seed alone: they can share a program."""
+    own = (*_PRIOR, *Rates._fields)
+    common = [(name, value) for name, value in cell.settings.items() if name not in own]
     return (cell.data, cell.model, cell.inference, cell.split, tuple(common))
 
 
@@ -53,7 +57,7 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
     first = cells[0]
     # Bad settings are an error now, not after the data are read.
     settings, network = cell_settings(first), cell_network(first)
-    runs = [Run(cell_prior(cell), cell.seed) for cell in cells]
+    runs = [Run(cell_prior(cell), cell.seed, cell_settings(cell).rates) for cell in cells]
     images = str(first.settings.get("images", first.data))
     train, validation, test = _pools(images, context.data_directory)
     checkpoint = context.checkpoint_file(cells)
@@ -66,7 +70,7 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
         validation,
         checkpoint,
         _devices(len(runs), settings.meta_batch),
-        _report(checkpoint, context),
+        _report(checkpoint, context, settings.validate_every),
         context.seconds_left(),
     )
     checked = evaluate(fit, validation, stream="check")
@@ -82,8 +86,16 @@ def run_many(cells: Sequence[Cell], context: Context) -> list[Result]:
 
 
 def cell_settings(cell: Cell) -> Settings:
-    """What a cell's settings say of training; a name nobody knows is an error."""
-    known = (*_PRIOR, *_NETWORK, "images", "tested", "complexity_draws", *Settings.names())
+    """Training settings of a cell; an unknown name is an error."""
+    known = (
+        *_PRIOR,
+        *_NETWORK,
+        "network",
+        "images",
+        "tested",
+        "complexity_draws",
+        *Settings.names(),
+    )
     unknown = [name for name in cell.settings if name not in known]
     if unknown:
         raise ValueError(
@@ -98,10 +110,16 @@ def cell_settings(cell: Cell) -> Settings:
 
 
 def cell_network(cell: Cell) -> ConvNet:
-    """The paper's network for the cell's images, with what its settings change."""
+    """The network for the cell's images, with what its settings change.
+
+    The setting `network` is `paper` (the default) or `pooled`.
+    """
+    kind = str(cell.settings.get("network", "paper"))
+    if kind not in _NETWORKS:
+        raise ValueError(f"network must be one of {', '.join(_NETWORKS)}, got {kind!r}")
     changes = {name: value for name, value in cell.settings.items() if name in _NETWORK}
     ways = int(str(cell.settings.get("ways", 5)))
-    return paper_network(str(cell.settings.get("images", cell.data)), ways, **changes)
+    return _NETWORKS[kind](str(cell.settings.get("images", cell.data)), ways, **changes)
 
 
 def cell_prior(cell: Cell) -> ModuleScalePrior:
@@ -122,6 +140,7 @@ def _result(
         "train": {"accuracy": 100.0 * float(fit.history["accuracy"][-1, index])},
     }
     figures = {
+        "training_seconds": fit.seconds / len(fit.iteration),
         "selected_iteration": float(fit.iteration[index]),
         "iterations": float(fit.iterations),
         "validation_standard_error": checked.standard_error,
@@ -192,15 +211,18 @@ def _devices(runs: int, tasks: int) -> list[Any] | None:
     return found if spread else None
 
 
-def _report(checkpoint: Path | None, context: Context) -> Callable[[int, int, np.ndarray], None]:
-    """Progress at every look at validation tasks: to the user, and in a log beside the checkpoint."""
+def _report(
+    checkpoint: Path | None, context: Context, validate_every: int
+) -> Callable[[int, int, np.ndarray], None]:
+    """Progress to the user, and at every validation in a log beside the checkpoint."""
     started = time.monotonic()
 
     def report(done: int, total: int, accuracy: np.ndarray) -> None:
         percent = 100.0 * np.asarray(accuracy)
         words = f"validation accuracy {percent.min():.1f} to {percent.max():.1f}%"
-        context.report(done, total, f"iterations, {words}")
-        if checkpoint is not None:
+        known = not np.isnan(percent).all()
+        context.report(done, total, f"iterations, {words}" if known else "iterations")
+        if checkpoint is not None and (done % validate_every == 0 or done == total):
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             with checkpoint.with_suffix(".log").open("a", encoding="utf-8") as log:
                 log.write(

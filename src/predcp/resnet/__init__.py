@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from predcp._support.extras import needs
 from predcp.resnet._complexity_priors import ECPLayers, PredCPLayers, as_layer_prior
 from predcp.resnet._layer_maps import ReluLayerComplexity, ReluLayerEvidence
 from predcp.resnet._layer_priors import (
@@ -76,4 +77,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'predcp.resnet' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"predcp.resnet.{_LATE[name]}"), name)
+    with needs("experiments"):
+        return getattr(import_module(f"predcp.resnet.{_LATE[name]}"), name)

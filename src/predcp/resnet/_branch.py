@@ -1,4 +1,4 @@
-"""What a layer of random weights adds to the outputs, in closed form.
+"""Moments of the contribution of a layer with random weights to the outputs, in closed form.
 
 Given h, the inputs `h W` of a rectified layer with `w_ij ~ N(0, tau lambda_i^2)` are independent
 normals of variance `tau v`, `v = sum_i lambda_i^2 h_i^2`, so the first two moments of
@@ -16,11 +16,11 @@ _VARIANCE = 0.5 - _MEAN_SQUARED
 
 
 class BranchMoments(NamedTuple):
-    """Squared mean `tau v mean_squared` and variance `tau v variance` of what a branch adds.
+    """Squared mean `tau v mean_squared` and variance `tau v variance` of the contribution of a branch.
 
     **Arguments**
     - `power`: v of every point, (N,).
-    - `mean_squared`, `variance`: of every output, (K,), the output weights averaged over.
+    - `mean_squared`, `variance`: of every output, (K,), averaged over the output weights.
     """
 
     power: Float[Array, " points"]
@@ -28,7 +28,7 @@ class BranchMoments(NamedTuple):
     variance: Float[Array, " outputs"]
 
     def second(self) -> Float[Array, ""]:
-        """Mean over the points of the expected squared addition at tau = 1, all outputs summed."""
+        """Expected squared contribution at tau = 1: mean over points, sum over outputs."""
         return jnp.mean(self.power) * jnp.sum(self.mean_squared + self.variance)
 
 
@@ -38,9 +38,9 @@ def branch_moments(
     head_mean: Float[Array, "width outputs"],
     head_variance: Float[Array, "width outputs"],
 ) -> BranchMoments:
-    """Of the layer above `hidden`, for output weights with the given means and variances.
+    """Moments of the layer above `hidden`, for output weights with the given means and variances.
 
-    **Arguments**: `hidden` as it meets the weights (normalised already, if it is); `row_variances`,
+    **Arguments**: `hidden` as multiplied by the weights (after any normalisation); `row_variances`,
     `lambda_i^2`.
     """
     sums = jnp.sum(head_mean, axis=0) ** 2 + jnp.sum(head_variance, axis=0)

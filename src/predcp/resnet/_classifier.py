@@ -10,8 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from predcp._support.fits import new_fit
 from predcp.data import Standardiser
-from predcp.resnet._estimator import ResNet
+from predcp.resnet._estimator import OF_A_FIT, ResNet
 
 
 class ResNetClassifier(ClassifierMixin, ResNet):
@@ -63,15 +64,16 @@ class ResNetClassifier(ClassifierMixin, ResNet):
 
     def fit(self, X: Any, y: Any) -> "ResNetClassifier":
         """Fit to `X` `(N, D)` and labels `y` `(N,)`."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
-            )
-        self.features_ = Standardiser.fit(X)
-        self._train(self.features_.transform(X), numbers.astype(np.int32))
+        with new_fit(self, OF_A_FIT):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
+            self.classes_, numbers = np.unique(y, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise ValueError(
+                    f"y has one class only ({self.classes_[0]}); a classifier needs two or more"
+                )
+            self.features_ = Standardiser.fit(X)
+            self._train(self.features_.transform(X), numbers.astype(np.int32))
         return self
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "points classes"]:
@@ -90,7 +92,7 @@ class ResNetClassifier(ClassifierMixin, ResNet):
         return softmax(self._function_draws(X, samples), axis=-1)
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As the base's, with the classes."""
+        """As `ResNet.to_state`, with the classes."""
         arrays, values = super().to_state()
         return arrays, {**values, "classes": self.classes_.tolist()}
 

@@ -17,12 +17,12 @@ def inverse_gamma(
 
 
 def half_cauchy(moment: Float[Array, "..."], count: int, scale: float) -> Float[Array, "..."]:
-    """The same for a standard deviation `~ C+(0, scale)`: the square of its mode, on the log scale."""
+    """The same for a standard deviation `~ C+(0, scale)`: log of the square of its mode."""
     # (n + 2) t^2 + (n - m) t - m = 0 for t = variance / scale^2, m in the same unit.
     m = moment / scale**2
     linear = count - m
     root = jnp.sqrt(linear**2 + 4.0 * (count + 2.0) * m)
-    # On either side of m = n, the form of the root that subtracts nothing.
+    # Above and below m = n, use the form of the root without a subtraction.
     small = linear > 0.0
     below = 2.0 * m / jnp.where(small, linear + root, 1.0)
     above = (root - linear) / (2.0 * (count + 2.0))

@@ -1,4 +1,4 @@
-"""Priors on the divergence that each hidden layer makes, and priors by name."""
+"""Priors on the divergence that each hidden layer causes, and priors by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,13 +30,13 @@ from predcp.resnet._layer_priors import (
 )
 from predcp.resnet._network import Network
 
-# Added to hidden states: far below their own size, but not zero.
+# Added to hidden states: far below their size, but not zero.
 _TRACE = 1e-7
 
 
 @dataclass(frozen=True)
 class _ComplexityLayers(LayerScalePrior):
-    """A prior `pi` on the divergence that a layer may make."""
+    """A prior `pi` on the divergence that a layer causes."""
 
     pi: Any = field(default_factory=LogCauchy)
     by_gradient = True
@@ -44,14 +44,14 @@ class _ComplexityLayers(LayerScalePrior):
     def __post_init__(self) -> None:
         object.__setattr__(self, "pi", as_divergence_prior(self.pi))
 
-    def closed_form(self, moment, count):
+    def closed_form(self, moment: Any, count: int) -> None:
         return None
 
     def complexity(self, network: Network, comparison: Comparison) -> Complexity:
         """The map from the layers' scales to divergences."""
         raise NotImplementedError
 
-    def log_density(self, network, log_tau, comparison):
+    def log_density(self, network: Any, log_tau: Any, comparison: Any) -> Array:
         # pi in the precision of the network.
         pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, log_tau.dtype), self.pi)
         prior = ComplexityPrior(pi, self.complexity(network, comparison)).log_scale()
@@ -70,7 +70,7 @@ class PredCPLayers(_ComplexityLayers):
     positive NumPyro distribution.
     """
 
-    def complexity(self, network, comparison):
+    def complexity(self, network: Any, comparison: Any) -> Complexity:
         if network.layers == 1 and comparison.precision is not None:
             return ReluLayerComplexity(_moments(network, comparison), comparison.precision)
         return depth_complexity(network, comparison)
@@ -78,7 +78,7 @@ class PredCPLayers(_ComplexityLayers):
 
 @dataclass(frozen=True)
 class ECPLayers(_ComplexityLayers):
-    """Like an ECP: the hidden weights are averaged first, and what they add is taken as normal.
+    """Like an ECP: averages over the hidden weights first; their contribution is taken as normal.
 
     In closed form, for one hidden layer with a scale and a normal output: see
     `ReluLayerEvidence`.
@@ -86,7 +86,7 @@ class ECPLayers(_ComplexityLayers):
     **Arguments**: `pi`, as in `PredCPLayers`.
     """
 
-    def complexity(self, network, comparison):
+    def complexity(self, network: Any, comparison: Any) -> Complexity:
         if network.layers != 1 or comparison.precision is None:
             raise ValueError(
                 "the closed form of scale_prior='ecp' is for a normal output and one hidden layer "
@@ -106,7 +106,7 @@ def _moments(network: Network, comparison: Comparison) -> BranchMoments:
 
 def depth_complexity(network: Network, comparison: Comparison) -> DepthComplexity:
     """The general map for this network, its noise scaled row by row."""
-    # Where every unit is off D would be constant: a trace of a signal keeps it a map.
+    # If every unit were off, D would be constant: a tiny signal keeps it increasing.
     trace = _TRACE * jnp.linspace(0.5, 1.0, network.width, dtype=comparison.hidden.dtype)
     weights = comparison.noise() * jnp.sqrt(comparison.row_variances)[:, :, None]
     if comparison.precision is None:
@@ -152,12 +152,12 @@ _FIXED = "fixed-"
 
 @lru_cache(maxsize=len(PRESETS))
 def _preset(name: str) -> LayerScalePrior:
-    """One object per name, because a program is compiled for each object; not made on import."""
+    """One object per name (a program is compiled per object), made at the first use."""
     return PRESETS[name]()
 
 
 def layer_prior_from_config(config: Any) -> Any:
-    """The inverse of `prior_to_config` for a `scale_prior`: a name, a prior on a divergence, or ours."""
+    """The inverse of `prior_to_config` for any form of `scale_prior`."""
     return prior_from_config(config, {kind.__name__: kind for kind in _KINDS})
 
 

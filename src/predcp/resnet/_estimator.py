@@ -15,8 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from predcp._divergence_priors import prior_to_config
+from predcp._support.check import require_whole
 from predcp._support.progress import progress_bar
 from predcp._support.saved import SavedModel, load_model, save_model
+from predcp._support.seeds import seed_of
 from predcp.data import Standardiser
 from predcp.resnet._complexity_priors import as_layer_prior, layer_prior_from_config
 from predcp.resnet._fit import Fitted, Stopping, fit
@@ -25,12 +27,14 @@ from predcp.resnet._network import Network
 from predcp.resnet._objective import ESTIMATORS, Model, Objective, log_precision
 from predcp.resnet._posterior import Posterior, start
 from predcp.resnet._predictive import function_draws, predictor
-from predcp.resnet._presets import as_preset
+from predcp.resnet._presets import Preset, as_preset, default_preset
 from predcp.resnet._report import LayerReport
 from predcp.resnet._rows import row_prior
 from predcp.resnet._training import Data, Optimiser, seed_words
 
-# Rows predicted at once, and the fewest a program is compiled for.
+# Attributes of a fit besides those that end in an underscore.
+OF_A_FIT = ("_seed_", "_flips_", "_settings")
+# Rows predicted at once, and the smallest number that a program is compiled for.
 _MOST_ROWS, _FEWEST_ROWS = 4096, 64
 _PREDICTION_STREAM = 1000
 _KINDS = "resnet-"
@@ -72,11 +76,13 @@ class ResNet(BaseEstimator):
     progress: Any
     n_features_in_: int
     features_: Standardiser
+    # Those of the fit itself: later changes by `set_params` apply to the next fit.
+    _settings: dict[str, Any]
 
-    # What a subclass adds.
+    # Methods of subclasses.
 
     def _precision(self) -> float | None:
-        """Of the noise, None to learn it."""
+        """Precision of the noise, None to learn it."""
         raise NotImplementedError
 
     def _outputs(self) -> int:
@@ -97,8 +103,8 @@ class ResNet(BaseEstimator):
             )
         network = Network(
             self.n_features_in_,
-            _whole("width", self.width),
-            _whole("depth", self.depth) - 1,
+            require_whole("width", self.width),
+            require_whole("depth", self.depth) - 1,
             self._outputs(),
             bool(self.residual),
             self.normalize,
@@ -110,23 +116,32 @@ class ResNet(BaseEstimator):
             rows,
             self._precision(),
             self._classes,
-            _whole("samples", self.samples),
+            require_whole("samples", self.samples),
             self.gradient,
-            as_preset(self.preset).quirks,
+            self._preset.quirks,
         )
 
+    @property
+    def _preset(self) -> Preset:
+        if self.preset is None:
+            return default_preset(as_layer_prior(self.scale_prior).by_gradient, self.epochs)
+        return as_preset(self.preset)
+
     def _objective(self, model: Model, rows: int) -> Objective:
-        preset = as_preset(self.preset)
+        preset = self._preset
         if (preset.flips or preset.updates) and model.estimator != "flipout":
             raise ValueError("preset='public-code' needs gradient='flipout'")
         return preset.objective(model.network, rows)
 
     def _train(self, x: np.ndarray, y: np.ndarray) -> None:
         """Fit to standardised rows."""
-        epochs, batch = _whole("epochs", self.epochs), _whole("batch_size", self.batch_size)
-        _whole("prediction_samples", self.prediction_samples)
+        epochs, batch = (
+            require_whole("epochs", self.epochs),
+            require_whole("batch_size", self.batch_size),
+        )
+        require_whole("prediction_samples", self.prediction_samples)
         model = self._model()
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
         keep, stopping = self._set_aside(x, y, seed)
         data = Data(jnp.asarray(x[keep], jnp.float32), jnp.asarray(y[keep]))
         with progress_bar(self.progress, "training") as report:
@@ -142,7 +157,8 @@ class ResNet(BaseEstimator):
                 stopping,
                 self.checkpoint,
             )
-        self._seed_, self._flips_ = seed, as_preset(self.preset).flips
+        self._seed_, self._flips_ = seed, self._preset.flips
+        self._settings = self.get_params(deep=False)
         self._set_fitted(model, fitted, data.x, len(keep))
 
     def _set_fitted(self, model: Model, fitted: Fitted, x: Any, rows: int) -> None:
@@ -170,7 +186,7 @@ class ResNet(BaseEstimator):
         if count == len(x):
             raise ValueError(f"validation_fraction {fraction} leaves no rows of {len(x)} to fit")
         held, keep = order[:count], np.sort(order[count:])
-        patience = _whole("patience", self.patience)
+        patience = require_whole("patience", self.patience)
         return keep, Stopping(jnp.asarray(x[held], jnp.float32), jnp.asarray(y[held]), patience)
 
     # Reading.
@@ -180,7 +196,7 @@ class ResNet(BaseEstimator):
         check_is_fitted(self)
         x = validate_data(self, x, dtype=np.float64, reset=False)
         scores = np.asarray(self.features_.transform(x), np.float32)
-        draws = self._drawn(_whole("samples", samples))
+        draws = self._drawn(require_whole("samples", samples))
         key = seed_words(self._seed_, _PREDICTION_STREAM)
         blocks = []
         for first in range(0, len(scores), _MOST_ROWS):
@@ -196,17 +212,17 @@ class ResNet(BaseEstimator):
         network = self.model_.network
         if not self._flips_:
             return function_draws(network, samples)
-        # The public code fits with noise that differs from row to row: predict with the same.
+        # The public code fits with independent noise per row, so predict with the same.
         rowwise = predictor(network, samples, many=False)
         return lambda posterior, x, key: rowwise(posterior, x, key, 1.0)
 
     def summary(self) -> LayerReport:
-        """Which hidden layers are alive: a table (`print` it) and a picture (`.plot()`)."""
+        """Report of the hidden layers that are alive: a table (`print` it) and a picture (`.plot()`)."""
         check_is_fitted(self)
         return LayerReport(self.layers_, self._notes())
 
     def _notes(self) -> tuple[str, ...]:
-        prior = prior_to_config(self.scale_prior)
+        prior = prior_to_config(self._settings["scale_prior"])
         prior = prior if isinstance(prior, str) else json.dumps(prior)
         log_likelihood = self.history_[-1, 1]
         return (
@@ -238,12 +254,12 @@ class ResNet(BaseEstimator):
         for number, leaf in enumerate(jax.tree.leaves(self.variational_)):
             arrays[f"posterior.{number}"] = np.asarray(leaf)
         arrays |= {f"layers.{name}": values for name, values in self.layers_._asdict().items()}
-        settings = {name: getattr(self, name) for name in _SETTINGS}
+        settings = {name: self._settings[name] for name in _SETTINGS}
         for name, value in settings.items():
             if not isinstance(value, str | int | float | bool | None):
                 settings[name] = None if name == "random_state" else type(value).__name__
         values = {
-            "settings": settings | {"scale_prior": prior_to_config(self.scale_prior)},
+            "settings": settings | {"scale_prior": prior_to_config(self._settings["scale_prior"])},
             "precision": self.model_.precision,
             "seed": self._seed_,
             "flips": self._flips_,
@@ -257,6 +273,7 @@ class ResNet(BaseEstimator):
         prior = layer_prior_from_config(settings.pop("scale_prior"))
         model: Any = cls(**settings)
         model.scale_prior = prior
+        model._settings = model.get_params(deep=False)
         model.features_ = Standardiser(arrays["features.mean"], arrays["features.scale"])
         model.n_features_in_ = len(model.features_.mean)
         model._restore(arrays, values)
@@ -268,7 +285,7 @@ class ResNet(BaseEstimator):
             settings["residual"],
             settings["normalize"],
         )
-        # The prior has done its work: predictions need the network and the noise alone.
+        # Predictions need only the network and the noise, not the prior.
         model.model_ = Model(network, (as_layer_prior("fixed"),), None, values["precision"])
         like = start(jax.random.key(0), network)
         leaves = [
@@ -285,17 +302,11 @@ class ResNet(BaseEstimator):
         return model
 
     def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
-        """What a subclass saved of its own."""
+        """Restore the fields that a subclass added to the state."""
 
     def _noise_precision(self) -> float:
         posterior = Posterior(*self.variational_)
         return float(np.exp(np.asarray(log_precision(self.model_, posterior), np.float64)))
-
-
-def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, got {value!r}")
-    return int(value)
 
 
 def _padded(rows: int) -> int:
@@ -303,11 +314,3 @@ def _padded(rows: int) -> int:
     while size < rows:
         size *= 2
     return size
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**31:
-        return int(random_state)
-    from sklearn.utils import check_random_state
-
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def fingerprint(*parts: Any) -> str:
-    """A hash of settings and data: the same fit, the same hash, on every machine."""
+    """A hash of settings and data; a fit has the same hash on every machine."""
     digest = hashlib.sha256()
     for part in parts:
         for leaf in jax.tree.leaves(part, is_leaf=lambda value: is_dataclass(value)):

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,13 +12,14 @@ import numpy as np
 from jaxtyping import Array
 
 from predcp._support.checkpoint import Checkpoint
+from predcp._support.pace import Pace
+from predcp._support.progress import Progress, as_report
 from predcp.resnet._fingerprint import fingerprint
 from predcp.resnet._objective import Model, Objective, log_precision, observed
 from predcp.resnet._posterior import Posterior
 from predcp.resnet._predictive import predictor
 from predcp.resnet._training import Data, Optimiser, State, programs, seed_words
 
-ReportProgress = Callable[[int, int], None]
 _EVALUATIONS = 50
 _VALIDATION_SAMPLES = 50
 
@@ -58,14 +59,14 @@ def fit(
     epochs: int,
     batch: int,
     seed: int,
-    report_progress: ReportProgress | None = None,
+    report_progress: Progress | None = None,
     stopping: Stopping | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Fitted:
     """Train one network.
 
-    **Arguments**: `report_progress(done, total)` is called with epochs; `checkpoint` is a file that is
-    written at every evaluation, and resumed from where it exists.
+    **Arguments**: `report_progress(done, total)` is called with epochs, about every second;
+    `checkpoint` is a file that is written at every evaluation, and resumed from where it exists.
     """
     program = programs(model, optimiser, batch, many=False)
     (prior,) = model.priors
@@ -88,11 +89,19 @@ def fit(
         if found is not None:
             (state, best), notes, kept = found
             history, waited = kept["looks"], int(notes["waited"])
-    # The state is donated to the next step: what is kept must have arrays of its own.
+    # The state is donated to the next step, so copy what is kept.
     best = jax.tree.map(jnp.copy, best)
-    every = max(1, epochs // _EVALUATIONS)
+    every, pace, report = max(1, epochs // _EVALUATIONS), Pace(), as_report(report_progress)
+    report(int(state.epoch), epochs, "compiling")
     while (done := int(state.epoch)) < epochs and not (stopping and waited >= stopping.patience):
-        state = program.advance(state, data, objective, min(every, epochs - done))
+        end = min(done + every, epochs)
+        while done < end:
+            began, steps = time.perf_counter(), pace.steps(end - done)
+            state = program.advance(state, data, objective, steps)
+            done = int(state.epoch)
+            pace.took(steps, time.perf_counter() - began)
+            if done < end:
+                report(done, epochs, "training")
         score = math.nan if stopping is None else _score(model, state, stopping, objective)
         row = [int(state.epoch), *np.asarray(state.objective, np.float64), score]
         if stopping is None or not len(history) or score > np.nanmax(history[:, 4]):
@@ -103,13 +112,12 @@ def fit(
         _require_finite(state)
         if saved is not None:
             saved.save((state, best), {"waited": waited}, {"looks": history})
-        if report_progress is not None:
-            report_progress(int(state.epoch), epochs)
+        report(done, epochs, "training")
     return Fitted(best, history)
 
 
 def _score(model: Model, state: State, stopping: Stopping, objective: Objective) -> float:
-    """Log likelihood of the rows set aside, with the same noise every time."""
+    """Log likelihood of the rows set aside, always with the same noise."""
     predict = predictor(model.network, _VALIDATION_SAMPLES, many=False)
     posterior = state.posterior
     outputs = predict(posterior, stopping.x, state.seed, objective.flips)

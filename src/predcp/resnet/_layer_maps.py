@@ -1,10 +1,11 @@
 """Maps of the scale of one rectified layer, exact over its weights: fast forms of `DepthComplexity`.
 
-The first two moments of what a layer of random weights adds to the outputs are known
-(`branch_moments`), so with normal observations no noise has to be drawn.
+The first two moments of the contribution of a layer with random weights are known
+(`branch_moments`), so with normal observations no noise is needed.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ class ReluLayerComplexity(ScalarComplexity):
     It is the limit of `predcp.DepthComplexity` with one layer as the number of noise draws grows,
     averaged over the output weights as well. `tau` is the **variance** of the layer's weights.
 
-    **Arguments**: `moments`, of what the layer adds at tau = 1; `precision` of the observations.
+    **Arguments**: `moments` of the layer's contribution at tau = 1; `precision` of the observations.
     """
 
     unit = "variance"
@@ -30,23 +31,23 @@ class ReluLayerComplexity(ScalarComplexity):
 
     def __init__(self, moments: BranchMoments, precision: Float[Array, ""]):
         rate = 0.5 * precision * moments.second()
-        # Where every unit is off the layer changes nothing: a kappa of nearly nothing keeps a map.
+        # If every unit is off the layer changes nothing: a tiny kappa keeps D increasing.
         self.log_rate = jnp.log(jnp.maximum(rate, jnp.finfo(rate.dtype).tiny))
 
     def bind(self) -> Evaluate:
         return lambda log_tau: (log_tau + self.log_rate, jnp.zeros_like(log_tau))
 
-    def guess(self, log_kappa):
+    def guess(self, log_kappa: Any) -> Array:
         return log_kappa - self.log_rate
 
 
 class ReluLayerEvidence(ScalarComplexity):
     """Divergence after averaging over the layer's weights: `KL[N(f + m, s^2 + v) || N(f, s^2)]`.
 
-    m and v are the exact mean and variance of what the layer adds, whose distribution is taken as
-    normal, as an ECP would average first. `tau` is the **variance** of the layer's weights.
+    m and v are the exact mean and variance of the layer's contribution, which is taken as normal:
+    like an ECP, it averages first. `tau` is the **variance** of the layer's weights.
 
-    **Arguments**: `moments`, of what the layer adds at tau = 1; `precision`, `1 / s^2`.
+    **Arguments**: `moments` of the layer's contribution at tau = 1; `precision`, `1 / s^2`.
     """
 
     unit = "variance"

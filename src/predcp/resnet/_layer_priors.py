@@ -1,13 +1,13 @@
 """Priors of the scales of the hidden layers, and how variational EM updates a scale under each.
 
-`w_lij ~ N(0, lambda_li^2 tau_l)`: tau is a **variance**. Given the second moments of the weights
-some priors have their best tau in closed form; under the complexity priors tau follows gradients.
+`w_lij ~ N(0, lambda_li^2 tau_l)`: tau is a **variance**. Given the second moments of the weights,
+some priors have the best tau in closed form; with complexity priors tau is updated by gradients.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -17,7 +17,7 @@ from predcp.resnet._network import Network
 
 
 class Comparison(NamedTuple):
-    """What a complexity prior compares predictions on; no gradient flows through any of it.
+    """Points and weights at which a complexity prior compares predictions, without gradients.
 
     **Arguments**
     - `hidden`: `h_0` at some inputs, (N, H).
@@ -39,14 +39,14 @@ class Comparison(NamedTuple):
 class LayerScalePrior:
     """A prior on the scales of the hidden layers."""
 
-    # Whether tau follows gradients of `log_density`; else `closed_form` gives it.
+    # Whether tau is updated by gradients of `log_density`; otherwise `closed_form` gives it.
     by_gradient = False
     start = 1.0
 
     def closed_form(
         self, moment: Float[Array, " layers"], count: int
     ) -> Float[Array, " layers"] | None:
-        """`log tau` at its best given `sum_ij E w_ij^2 / lambda_i^2` over `count` weights."""
+        """The best `log tau` given `sum_ij E w_ij^2 / lambda_i^2` over `count` weights."""
         raise NotImplementedError
 
     def log_density(
@@ -61,7 +61,7 @@ class LayerScalePrior:
 
 @dataclass(frozen=True)
 class FixedLayers(LayerScalePrior):
-    """The same scale always: no layer is ever switched off.
+    """A fixed scale: no layer is switched off.
 
     **Arguments**: `tau`, the variance of a weight whose row scale is 1.
     """
@@ -75,10 +75,10 @@ class FixedLayers(LayerScalePrior):
     def start(self) -> float:  # type: ignore[override]
         return self.tau
 
-    def closed_form(self, moment, count):
+    def closed_form(self, moment: Any, count: int) -> Array:
         return jnp.full_like(moment, math.log(self.tau))
 
-    def log_density(self, network, log_tau, comparison):
+    def log_density(self, network: Any, log_tau: Any, comparison: Any) -> Array:
         return jnp.zeros((), log_tau.dtype)
 
 
@@ -95,10 +95,10 @@ class InverseGammaLayers(LayerScalePrior):
     def __post_init__(self) -> None:
         _closed_forms.require_positive(shape=self.shape, scale=self.scale)
 
-    def closed_form(self, moment, count):
+    def closed_form(self, moment: Any, count: int) -> Array:
         return _closed_forms.inverse_gamma(moment, count, self.shape, self.scale)
 
-    def log_density(self, network, log_tau, comparison):
+    def log_density(self, network: Any, log_tau: Any, comparison: Any) -> Array:
         constant = self.shape * math.log(self.scale) - math.lgamma(self.shape)
         return jnp.sum(constant - (self.shape + 1.0) * log_tau - self.scale * jnp.exp(-log_tau))
 
@@ -115,10 +115,10 @@ class HalfCauchyLayers(LayerScalePrior):
     def __post_init__(self) -> None:
         _closed_forms.require_positive(scale=self.scale)
 
-    def closed_form(self, moment, count):
+    def closed_form(self, moment: Any, count: int) -> Array:
         return _closed_forms.half_cauchy(moment, count, self.scale)
 
-    def log_density(self, network, log_tau, comparison):
+    def log_density(self, network: Any, log_tau: Any, comparison: Any) -> Array:
         z = log_tau - 2.0 * math.log(self.scale)
         # The density of tau is that of its square root, divided by 2 sqrt(tau).
         constant = -math.log(math.pi) - math.log(self.scale)

@@ -1,4 +1,4 @@
-"""Which layers are alive: scales that act, complexity, divergence, and effect of every layer."""
+"""Report of the layers: scale, complexity, divergence and effect of each."""
 
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from predcp.resnet._objective import (
 from predcp.resnet._posterior import Posterior, variance
 from predcp.resnet._predictive import first_hidden
 
-# A layer is alive if its removal moves the mean prediction by more, in nats per point.
+# A layer is alive if its removal moves the mean prediction by more than this, in nats per point.
 ALIVE = 0.01
 _NOISE_DRAWS = 32
 _ROWS = 1024
@@ -33,7 +33,7 @@ class LayerFigures(NamedTuple):
     **Arguments**
     - `tau`: the scale; not identified apart from lambda, so read `acting_scale`.
     - `acting_scale`: mean over the rows of `lambda_i^2 tau`, the prior variance of a weight.
-    - `kappa`: divergence that weights drawn at that scale make, in nats (Equation 11).
+    - `kappa`: divergence caused by weights drawn at that scale, in nats (Equation 11).
     - `divergence`: KL of the posterior of the layer's weights from their prior, in nats.
     - `mean_size`: root mean square of the posterior means.
     - `effect`: divergence of the mean prediction from the one without the layer, nats per point.

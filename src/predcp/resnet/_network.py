@@ -2,15 +2,17 @@
 
 import operator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from predcp._support.check import require_whole
+
 Normalization = Literal["layer"] | None
-# Deeper networks are one loop in the compiled program, so that compiling stays quick.
+# Deeper networks are compiled as a loop, which keeps compilation fast.
 UNROLLED_LAYERS = 3
 
 
@@ -27,7 +29,7 @@ class Weights(NamedTuple):
 
 
 class Biases(NamedTuple):
-    """Of the hidden layers, (L + 1, H), the input layer's first, and of the outputs, (K,)."""
+    """Biases of the hidden layers, (L + 1, H), the input layer first, and of the outputs, (K,)."""
 
     hidden: Float[Array, "layers width"]
     output: Float[Array, " outputs"]
@@ -42,7 +44,7 @@ class Network:
     **Arguments**
     - `inputs`, `width`, `layers`, `outputs`: D, H, L (layers with a skip; the paper has one) and K.
     - `residual`: False leaves the skip out.
-    - `normalize`: "layer" centres and scales h before it meets the weights of a hidden layer.
+    - `normalize`: "layer" centres and scales h before the weights of a hidden layer.
     """
 
     inputs: int
@@ -55,9 +57,7 @@ class Network:
     def __post_init__(self) -> None:
         least = {"inputs": 1, "width": 1, "layers": 0, "outputs": 1}
         for name, low in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < low:
-                raise ValueError(f"{name} must be a whole number, at least {low}, got {value!r}")
+            require_whole(name, getattr(self, name), low)
         if self.normalize not in (None, "layer"):
             raise ValueError(f'normalize must be None or "layer", got {self.normalize!r}')
 
@@ -116,7 +116,7 @@ class Network:
         )
         return hidden @ weights.head + biases.output
 
-    def through(self, layer, hidden, parameters):
+    def through(self, layer: Any, hidden: Any, parameters: Any) -> Any:
         """`h_L` from `h_0`: apply `layer(h, parameters of a layer)` once per hidden layer."""
         if self.layers > UNROLLED_LAYERS:
             return lax.scan(lambda h, each: (layer(h, each), None), hidden, parameters)[0]

@@ -1,4 +1,4 @@
-"""Noise of a training step, all of it from one call of the generator."""
+"""Noise of a training step, all from one call of the generator."""
 
 import math
 
@@ -41,7 +41,7 @@ def words_for(points: int) -> int:
 
 
 def random_words(key: Array, count: int) -> UInt32[Array, " count"]:
-    """Words of Threefry, both halves of every block used: half the work of `jax.random.bits`."""
+    """Words of Threefry that use both halves of every block: half the work of `jax.random.bits`."""
     if threefry_2x32 is None:
         return jax.random.bits(key, (count,), jnp.uint32)
     counters = jnp.arange(count + count % 2, dtype=jnp.uint32)

@@ -1,6 +1,8 @@
 """The posterior of a small network by NUTS, a reference for the variational one."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
@@ -64,7 +66,7 @@ class NutsDraws(NamedTuple):
         return arviz_base.from_dict({"posterior": by_chain}, dims={"tau": ["layer"]})
 
     def outputs(self, network: Network, x: Any) -> Float[Array, "draws points outputs"]:
-        """Of every draw at the rows of `x`."""
+        """Outputs of every draw at the rows of `x`."""
         points = jnp.asarray(x)
 
         def one(pair: tuple[Weights, Biases]) -> Array:
@@ -73,11 +75,16 @@ class NutsDraws(NamedTuple):
         return jax.lax.map(one, (self.weights, self.biases), batch_size=64)
 
 
-def network_program(model: Model, data: Data, noise_draws: int = 10, seed: int = 0) -> None:
+def network_program(
+    model: Model, data: Data, noise_draws: int = 10, seed: int = 0, temperature: float = 1.0
+) -> None:
     """A NumPyro program: weights, row scales and layer scales with their priors, all sampled.
 
     Biases, point estimates in variational inference, have N(0, 1) priors here. The map of a
     complexity prior has `noise_draws` fixed draws of the noise, chosen by `seed`.
+
+    **Arguments**: `temperature`, T of a tempered posterior: the likelihood to the power 1 / T times
+    the prior, whose variational form counts the divergence T times (`Preset(kl_weight=T)`).
     """
     network = model.network
     (prior,) = model.priors
@@ -121,10 +128,11 @@ def network_program(model: Model, data: Data, noise_draws: int = 10, seed: int =
     numpyro.deterministic("weights_head", weights.head)
     outputs = network.apply(weights, biases, data.x)
     numpyro.deterministic("outputs", outputs)
-    if model.classes:
-        numpyro.sample("y", cast("Any", dist.Categorical(logits=outputs)), obs=data.y)
-    else:
-        numpyro.sample("y", dist.Normal(outputs[:, 0], jnp.exp(-0.5 * precision)), obs=data.y)
+    with numpyro.handlers.scale(scale=1.0 / temperature):
+        if model.classes:
+            numpyro.sample("y", cast("Any", dist.Categorical(logits=outputs)), obs=data.y)
+        else:
+            numpyro.sample("y", dist.Normal(outputs[:, 0], jnp.exp(-0.5 * precision)), obs=data.y)
 
 
 def sample_posterior(
@@ -135,11 +143,15 @@ def sample_posterior(
     chains: int = 2,
     seed: int = 0,
     progress: bool = False,
+    temperature: float = 1.0,
 ) -> NutsDraws:
     """NUTS over the weights; for networks of at most 2000 of them.
 
-    **Arguments**: a `Model` with one prior, standardised `Data`; `progress`, whether to show a bar.
+    **Arguments**: a `Model` with one prior, standardised `Data`; `progress`, whether to show a bar;
+    `temperature`, as in `network_program`.
     """
+    if not temperature > 0.0:
+        raise ValueError(f"temperature must be positive, got {temperature!r}")
     if model.network.weights > _LARGEST:
         raise ValueError(
             f"NUTS is a reference for networks of at most {_LARGEST} weights, got "
@@ -147,11 +159,12 @@ def sample_posterior(
         )
     if len(model.priors) != 1:
         raise ValueError(f"model must have one prior, got {len(model.priors)}")
+    program = partial(network_program, temperature=temperature)
     arguments = model, data
-    # Given a program, NumPyro would compile the operations that start a chain one by one.
-    potential = jax.jit(lambda position: potential_energy(network_program, arguments, {}, position))
+    # Compile the start as one program: NumPyro would compile its operations one by one.
+    potential = jax.jit(lambda position: potential_energy(program, arguments, {}, position))
     keys = jax.random.split(jax.random.key(seed), chains + 1)
-    start, energy = jax.jit(jax.vmap(lambda key: _begun(key, arguments)))(keys[1:])
+    start, energy = jax.jit(jax.vmap(lambda key: _begun(key, program, arguments)))(keys[1:])
     if not np.all(np.isfinite(energy)):
         raise RuntimeError("no chain found a start with positive density; check the data")
     sampler = MCMC(
@@ -162,7 +175,7 @@ def sample_posterior(
         chain_method="vectorized" if chains > 1 else "sequential",
         progress_bar=progress,
         postprocess_fn=lambda position: constrain_fn(
-            network_program, arguments, {}, position, return_deterministic=True
+            program, arguments, {}, position, return_deterministic=True
         ),
     )
     sampler.run(keys[0], init_params=start if chains > 1 else jax.tree.map(lambda a: a[0], start))
@@ -181,9 +194,11 @@ def sample_posterior(
     )
 
 
-def _begun(key: Array, arguments: tuple[Model, Data]) -> tuple[dict[str, Array], Array]:
-    """Where a chain starts, and its potential energy there."""
-    found = initialize_model(key, network_program, model_args=arguments).param_info
+def _begun(
+    key: Array, program: Callable[..., None], arguments: tuple[Model, Data]
+) -> tuple[dict[str, Array], Array]:
+    """Start of a chain, and the potential energy there."""
+    found = initialize_model(key, program, model_args=arguments).param_info
     return found.z, found.potential_energy
 
 
@@ -208,6 +223,6 @@ def _sampled(name: str, family: Any) -> Array:
 
 def _fixed_noise(network: Network, noise_draws: int, seed: int, kind: Any) -> Array:
     shape = (noise_draws, network.layers, network.width, network.width)
-    # Evaluated now, not traced: a sampler must not draw them again at every step.
+    # Evaluated now, not traced: a sampler must not draw them at every step.
     with jax.ensure_compile_time_eval():
         return jax.random.normal(jax.random.key(seed), shape, kind)

@@ -17,19 +17,19 @@ from predcp.resnet._stochastic import Pass, flipout, local
 
 Estimator = Literal["flipout", "local"]
 ESTIMATORS: tuple[Estimator, ...] = ("flipout", "local")
-# Of a learned noise precision, on standardised targets: an exact fit has no best precision.
+# Largest learned noise precision, on standardised targets: an exact fit has no best precision.
 _HIGHEST_LOG_PRECISION = math.log(1e6)
 
 
 class Objective(NamedTuple):
-    """What may differ between fits in one program; numbers, or arrays with a leading axis of fits.
+    """Values in which fits of one program may differ: numbers, or arrays with a leading axis of fits.
 
     **Arguments**
     - `choice`: which of the program's priors.
     - `kl_weight`: of the divergence, summed over the weights, against the *mean* log likelihood:
         1 / N is the exact ELBO.
     - `flips`: 1 for the public code's flipout.
-    - `updates`: 1 for its closed-form scales, which divide by lambda where lambda^2 belongs.
+    - `updates`: 1 for its closed-form scales, which divide by lambda instead of lambda^2.
     - `slopes`: 1 for gradients through the scales, as its automatic differentiation takes them.
     - `warmup`: epochs over which `kl_weight` rises to its value; 0 for none.
     """
@@ -42,14 +42,14 @@ class Objective(NamedTuple):
     warmup: float | Array = 0.0
 
     def at(self, epoch: Array) -> "Objective":
-        """In the given epoch."""
+        """The objective in the given epoch."""
         share = (epoch + 1.0) / jnp.maximum(jnp.asarray(self.warmup, jnp.float32), 1.0)
         return self._replace(kl_weight=self.kl_weight * jnp.minimum(share, 1.0))
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a program is compiled for.
+    """Settings for which a program is compiled.
 
     **Arguments**
     - `priors`: of the layer scales, chosen among by `Objective.choice`.
@@ -58,7 +58,7 @@ class Model:
     - `classes`: whether the outputs are logits of classes.
     - `samples`: S of the expected log likelihood.
     - `quirks`: whether the program knows the public code's variants (`flips`, `updates` and `slopes`
-        of an objective); one that does not is a little faster.
+        of an objective); a program without them is a little faster.
     """
 
     network: Network
@@ -95,14 +95,14 @@ class Terms(NamedTuple):
 
 
 def log_precision(model: Model, posterior: Posterior) -> Float[Array, ""]:
-    """Of the noise on standardised targets."""
+    """Log precision of the noise on standardised targets."""
     if model.precision is not None:
         return jnp.asarray(math.log(model.precision), jnp.float32)
     return jnp.minimum(posterior.log_precision, _HIGHEST_LOG_PRECISION)
 
 
 def expectation_step(model: Model, posterior: Posterior, objective: Objective) -> Scales:
-    """Scales at their best given the weights: lambda first, then tau, each in closed form."""
+    """The best scales given the weights: lambda first, then tau, each in closed form."""
     network, objective = model.network, model.seen(objective)
     moments = second_moments(posterior.mean, posterior.spread)
     carried = lax.stop_gradient(posterior.log_tau)
@@ -196,7 +196,7 @@ def _log_prior(
 
     def noise() -> Array:
         if passed.noise is not None:
-            # The step's own noise is standard normal and fresh: it serves the prior as well.
+            # The noise of the step is standard normal and new, so the prior can use it as well.
             return passed.noise
         shape = (1, network.layers, network.width, network.width)
         return jax.random.normal(jax.random.fold_in(key, 1), shape, jnp.float32)
@@ -221,7 +221,7 @@ def _log_prior(
 
 
 def _chosen(values: list, choice: int | Array):
-    """The value at a position that may be known only when the program runs."""
+    """The value at a position, which may be known only when the program runs."""
     if isinstance(choice, int):
         return values[choice]
     result = values[0]
@@ -231,7 +231,7 @@ def _chosen(values: list, choice: int | Array):
 
 
 def _held(value: Array, slopes: float | Array) -> Array:
-    """The value, its gradient passed on in the proportion `slopes`."""
+    """The value, with its gradient multiplied by `slopes`."""
     still = lax.stop_gradient(value)
     if isinstance(slopes, float):
         return still if slopes == 0.0 else value

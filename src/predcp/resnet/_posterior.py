@@ -54,12 +54,12 @@ def start(key: Array, network: Network, log_tau: float = 0.0, precision: float =
 
 
 def variance(spread: Weights) -> Weights:
-    """Of every weight."""
+    """Variance of every weight."""
     return Weights(jax.nn.softplus(spread.body), jax.nn.softplus(spread.head))
 
 
 def log_variance(spread: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`log softplus`, right where softplus underflows."""
+    """`log softplus`, also where softplus underflows."""
     far = spread < _LINEAR
     near = jnp.log(jax.nn.softplus(jnp.where(far, 0.0, spread)))
     return jnp.where(far, spread, near)

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from predcp.resnet._network import Network
 from predcp.resnet._objective import Objective
 
+# Epochs over which the divergence rises by default: a fifth of the estimators' default of 500.
+_RISE = 100
+
 
 @dataclass(frozen=True)
 class Preset:
-    """How the objective is put together.
+    """Settings of the objective.
 
     **Arguments**
     - `kl_weight`: of the divergence in the ELBO; 1 is exact.
@@ -35,7 +38,7 @@ class Preset:
 
     @property
     def quirks(self) -> bool:
-        """Whether anything is as in the public code but the weight of the divergence."""
+        """Whether anything besides the weight of the divergence is as in the public code."""
         return self.flips or self.updates or self.slopes
 
     def objective(self, network: Network, rows: int, choice: int = 0) -> Objective:
@@ -52,13 +55,22 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    # The exact ELBO, flipout as published, updates that belong to the model.
+    # The exact ELBO, flipout as published, the correct updates of the model.
     "paper": Preset(),
     # The public code that the paper follows, quirks included.
     "public-code": Preset(averaged=True, flips=True, updates=True, slopes=True),
-    # Its objective alone: the weight of the divergence, without the quirks.
+    # Only its objective: the weight of the divergence, without the quirks.
     "tempered": Preset(averaged=True),
 }
+
+
+def default_preset(by_gradient: bool, epochs: int) -> Preset:
+    """The exact ELBO; if scales move by gradients, the divergence rises over the first epochs.
+
+    If the divergence counts before the weights have learned anything, complexity priors switch off
+    layers that would be useful (`studies/shift.md`).
+    """
+    return Preset(warmup=min(_RISE, epochs // 5) if by_gradient else 0)
 
 
 def as_preset(preset: str | Preset) -> Preset:

@@ -35,7 +35,7 @@ def prior_functions(
 ) -> Float[np.ndarray, "functions points"]:
     """Functions of one input drawn from a network's prior, before the noise.
 
-    Hidden states are normalised over the points before they meet the weights, as in the paper.
+    Hidden states are normalised over the points before the weights, as in the paper.
     First-layer weights and biases and output weights are standard normal, the output's over
     sqrt(H).
 
@@ -77,7 +77,7 @@ def _function(
         x @ jax.random.normal(keys[0], (1, width)) + jax.random.normal(keys[1], (width,))
     )
     output = jax.random.normal(keys[2], (width, 1)) / np.sqrt(width)
-    # Rows of unit scale sum over the width: 1 / H keeps a layer's size free of it.
+    # Rows of unit scale add up over the width: 1 / H makes a layer's size independent of it.
     unit = 1.0 / np.sqrt(width)
     if prior == "normal":
         log_tau = jnp.zeros(layers)

@@ -8,8 +8,9 @@ from jaxtyping import Float
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from predcp._support.fits import new_fit
 from predcp.data import Standardiser
-from predcp.resnet._estimator import ResNet
+from predcp.resnet._estimator import OF_A_FIT, ResNet
 
 
 class ResNetRegressor(RegressorMixin, ResNet):
@@ -27,14 +28,15 @@ class ResNetRegressor(RegressorMixin, ResNet):
     - `residual`: False for a plain network; `normalize`: "layer" for deep ones.
     - `noise`: "learned", or its precision on the standardised target (the paper's is 20).
     - `preset`: a `predcp.resnet.Preset`, or one by name: `paper` (the exact ELBO), `public-code`,
-      `tempered`.
+      `tempered`; None for the exact ELBO; with the PredCP and the ECP the weight of its divergence
+      then rises over the first hundred epochs (at most a fifth of them).
     - `gradient`: `flipout` or `local` (local reparameterisation).
     - `epochs`, `batch_size`, `samples` (of the expected log likelihood), `learning_rate` (a number or
       an optax schedule), `prediction_samples`.
     - `validation_fraction`, `patience`: the fraction of rows set aside, and how many of the fifty
       evaluations on them may pass without improvement before training stops; the best posterior is kept.
-    - `checkpoint`: a file to resume from; the result is the same to the bit.
-    - `random_state`: a seed; the same seed gives the same result.
+    - `checkpoint`: a file to resume from; on a CPU the result is the same to the bit.
+    - `random_state`: a seed; on a CPU the same seed gives the same result.
     - `progress`: None, True for a bar, or a function of (done, total).
 
     After `fit`: `variational_` (means and variances of the weights, see `Posterior`), `history_`,
@@ -51,7 +53,7 @@ class ResNetRegressor(RegressorMixin, ResNet):
         residual: bool = True,
         normalize: Any = None,
         noise: Any = "learned",
-        preset: Any = "paper",
+        preset: Any = None,
         gradient: Any = "flipout",
         epochs: int = 500,
         batch_size: int = 32,
@@ -86,10 +88,12 @@ class ResNetRegressor(RegressorMixin, ResNet):
 
     def fit(self, X: Any, y: Any) -> "ResNetRegressor":
         """Fit to `X` `(N, D)` and numbers `y` `(N,)`."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        self.features_ = Standardiser.fit(X)
-        self.target_ = Standardiser.fit(np.asarray(y, np.float64))
-        self._train(self.features_.transform(X), np.asarray(self.target_.transform(y), np.float32))
+        with new_fit(self, OF_A_FIT):
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            self.features_ = Standardiser.fit(X)
+            self.target_ = Standardiser.fit(np.asarray(y, np.float64))
+            scores = np.asarray(self.target_.transform(y), np.float32)
+            self._train(self.features_.transform(X), scores)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -114,10 +118,10 @@ class ResNetRegressor(RegressorMixin, ResNet):
         return float(self.target_.scale) / self._noise_precision() ** 0.5
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As the base's, with the units of the target."""
+        """As `ResNet.to_state`, with the units of the target."""
         arrays, values = super().to_state()
         target = np.array([self.target_.mean, self.target_.scale], np.float64)
-        settings = values["settings"] | {"noise": self.noise}
+        settings = values["settings"] | {"noise": self._settings["noise"]}
         return {**arrays, "target": target}, {**values, "settings": settings}
 
     def _restore(self, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:

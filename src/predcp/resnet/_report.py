@@ -65,7 +65,7 @@ class LayerReport:
         layers = np.arange(1, len(self.alive) + 1)
         colours: list[Any] = [_ALIVE_COLOUR if live else _DEAD_COLOUR for live in self.alive]
         floor = 1e-12
-        # A logarithmic axis has no zero: the shortest bar shows that the layer is there.
+        # A logarithmic axis has no zero: a shortest bar shows that the layer exists.
         ax.bar(layers, np.maximum(self.figures.effect, floor), color=colours, label="effect (nats)")
         ax.plot(
             layers,

@@ -52,6 +52,6 @@ def log_row_variances(
     log_tau: Float[Array, " rows"] | float,
     prior: RowPrior,
 ) -> Float[Array, " rows"]:
-    """`log lambda_i^2` at its best given the second moments of the row's weights and its tau."""
+    """The best `log lambda_i^2` given the second moments of the row's weights and its tau."""
     sums: Array = jnp.sum(moments, axis=-1) * jnp.exp(-jnp.asarray(log_tau, moments.dtype))
     return prior.closed_form(sums, moments.shape[-1])

@@ -1,4 +1,4 @@
-"""Many fits over several devices: each device trains some of them, and none talks to another."""
+"""Many fits over several devices: each device trains some of them, without communication."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 def over_devices(tree: Any, devices: list[Any] | None = None) -> Any:
     """Arrays with a leading axis of fits, spread over the devices (all local ones by default).
 
-    The axis is filled up with copies of the last fit to a multiple of the devices; with one device
+    The axis is padded with copies of the last fit to a multiple of the number of devices; with one device
     the arrays stay as they are.
     """
     devices = jax.local_devices() if devices is None else devices

@@ -15,7 +15,7 @@ from predcp.resnet._network import Network, Weights
 from predcp.resnet._noise import Source, coins, normals, words_for
 from predcp.resnet._posterior import Posterior
 
-# A row of zeros has no noise: keeps the slope of the square root finite there.
+# Keeps the derivative of the square root finite for a row of zeros, which has no noise.
 _FLOOR = 1e-20
 
 
@@ -81,7 +81,7 @@ def flipout(
     biases = posterior.biases
     first_mean, hidden_mean = network.split(posterior.mean.body)
     first_noise, hidden_noise = network.split(body)
-    # The means act alike on every sample: one product for all of them.
+    # The means are the same for every sample: one product serves all.
     mean = x @ first_mean + biases.hidden[0]
     rows = jnp.broadcast_to(x, (samples, *x.shape)).reshape(samples * points, -1)
     noise = flipped(

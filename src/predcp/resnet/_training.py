@@ -42,7 +42,7 @@ class State(NamedTuple):
     """State of a fit.
 
     **Arguments**
-    - `seed`: words of the fit's random key; every number it draws follows from them and `epoch`.
+    - `seed`: words of the fit's random key; they and `epoch` determine all its random numbers.
     - `epoch`: epochs done.
     - `objective`: mean over the last epoch's steps of log likelihood, divergence and log p(tau).
     """
@@ -66,7 +66,7 @@ class Programs(NamedTuple):
 
     **Arguments**
     - `start(seed, log_tau)`: a new state.
-    - `advance(state, data, objective, epochs)`: the state after that many more epochs.
+    - `advance(state, data, objective, epochs)`: the state after `epochs` further epochs.
     """
 
     start: Callable[..., State]
@@ -157,7 +157,7 @@ def _advance(
 def _with_scales(
     model: Model, objective: Objective, posterior: Posterior, terms: Terms
 ) -> Posterior:
-    """Scales with a closed form are kept for the next step; the others have moved already."""
+    """Keep scales in closed form for the next step; the others are already updated."""
     closed = [not prior.by_gradient for prior in model.priors]
     if all(closed):
         return posterior._replace(log_tau=terms.scales.log_tau)

@@ -59,7 +59,7 @@ def data(points: int) -> Data:
 
 
 def draw(axes: Any, data: Data) -> None:
-    """A column a prior, a row a kind and a depth; every function in units of its own size."""
+    """Columns: priors; rows: kind and depth. Every function is in units of its own size."""
     cases = [(kind, depth) for kind in KINDS for depth in DEPTHS]
     for row, (kind, depth) in enumerate(cases):
         for column, (name, colour) in enumerate(PRIORS.items()):

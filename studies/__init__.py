@@ -1,0 +1,1 @@
+"""Studies with a protocol that was written before they were run."""
