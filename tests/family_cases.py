@@ -7,6 +7,10 @@ first case of some families runs by default, the others with `make test-long`.
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
+from jax.scipy.stats import norm
+
+from predcp._divergences._beta_binomial import DirichletMultinomial
+from predcp._divergences._mixture import mixture
 
 softplus, sigmoid = jax.nn.softplus, jax.nn.sigmoid
 
@@ -55,15 +59,44 @@ CASES = {
     dist.Bernoulli: {
         "probs": lambda eta: dist.Bernoulli(probs=sigmoid(eta)),
         "logits": lambda eta: dist.Bernoulli(logits=eta + 0.3),
+        "complementary-log-log": lambda eta: dist.Bernoulli(probs=1.0 - jnp.exp(-jnp.exp(eta))),
+        "expm1": lambda eta: dist.Bernoulli(probs=-jnp.expm1(-0.5 * jnp.exp(eta))),
+        "log-log": lambda eta: dist.Bernoulli(probs=jnp.exp(-jnp.exp(-eta))),
+        "probit": lambda eta: dist.Bernoulli(probs=norm.cdf(eta)),
+        "erf": lambda eta: dist.Bernoulli(probs=0.5 * (1.0 + jax.scipy.special.erf(eta))),
     },
     dist.Binomial: {
         "logits": lambda eta: dist.Binomial(5, logits=eta),
         "probs": lambda eta: dist.Binomial(5, probs=sigmoid(eta)),
     },
+    dist.OrderedLogistic: {
+        "predictor": lambda eta: dist.OrderedLogistic(eta, cutpoints(eta)),
+        "cutpoints": lambda eta: dist.OrderedLogistic(
+            like(eta, 0.3), jnp.stack([like(eta, -0.5), softplus(eta)], -1)
+        ),
+    },
     dist.Categorical: {
-        "ordered": lambda eta: dist.OrderedLogistic(eta, cutpoints(eta)),
         "logits": lambda eta: dist.Categorical(logits=classes(eta)),
         "probs": lambda eta: dist.Categorical(probs=jax.nn.softmax(classes(eta))),
+        "beta-binomial": lambda eta: dist.BetaBinomial(jnp.exp(eta), like(eta, 2.0), 5),
+        "beta-binomial-mean": lambda eta: dist.BetaBinomial(
+            3.0 * sigmoid(eta), 3.0 * sigmoid(-eta), 5
+        ),
+    },
+    DirichletMultinomial: {
+        "concentrations": lambda eta: dist.DirichletMultinomial(jnp.exp(classes(eta)), 4),
+        "probabilities": lambda eta: dist.DirichletMultinomial(
+            3.0 * jax.nn.softmax(classes(eta)), 4
+        ),
+    },
+    mixture(dist.Normal, 0): {
+        "locations": lambda eta: dist.MixtureSameFamily(
+            dist.Categorical(logits=jnp.zeros((*eta.shape, 3), eta.dtype)),
+            dist.Normal(classes(eta), 0.7),
+        ),
+        "weights": lambda eta: dist.MixtureSameFamily(
+            dist.Categorical(logits=classes(eta)), dist.Normal(classes(0.3 * eta), 0.7)
+        ),
     },
     dist.Multinomial: {
         "logits": lambda eta: dist.Multinomial(6, logits=classes(eta)),
@@ -75,6 +108,8 @@ CASES = {
         "logits": lambda eta: dist.NegativeBinomialLogits(like(eta, 4.0), eta),
         "probs": lambda eta: dist.NegativeBinomialProbs(like(eta, 4.0), sigmoid(eta)),
         "rate": lambda eta: dist.GammaPoisson(like(eta, 2.0), jnp.exp(eta)),
+        "concentration": lambda eta: dist.NegativeBinomial2(like(eta, 2.0), jnp.exp(eta)),
+        "mean-and-concentration": lambda eta: dist.NegativeBinomial2(jnp.exp(eta), softplus(eta)),
         "geometric-logits": lambda eta: dist.Geometric(logits=eta),
         "geometric-probs": lambda eta: dist.Geometric(probs=sigmoid(eta)),
     },
@@ -114,29 +149,46 @@ CASES = {
             classes(eta),
             scale_tril=root(eta) + eta[:, None, None] * jnp.eye(3, k=-1, dtype=eta.dtype),
         ),
+        "covariance-squared": lambda eta: dist.MultivariateNormal(
+            classes(eta),
+            covariance_matrix=root(eta) @ root(eta).T
+            + eta[:, None, None] ** 2 * jnp.eye(3, dtype=eta.dtype),
+        ),
     },
 }
 
 # Older releases of NumPyro have no hurdles.
 if hasattr(dist, "HurdlePoisson"):
-    from predcp._divergences._hurdle import hurdle
+    from predcp._divergences._hurdle import hurdle, zero_inflated
 
     CASES |= {
         hurdle(dist.Poisson): {
-            "zero-inflated": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
             "both": lambda eta: dist.HurdlePoisson(sigmoid(eta), jnp.exp(eta)),
             "both-apart": lambda eta: dist.HurdlePoisson(sigmoid(eta + 0.3), jnp.exp(eta + 0.7)),
             "half": lambda eta: dist.HurdlePoisson(sigmoid(0.5 * eta), jnp.exp(eta)),
             "rate": lambda eta: dist.HurdlePoisson(like(eta, 0.3), jnp.exp(eta)),
+        },
+        zero_inflated(dist.Poisson): {
+            "both": lambda eta: dist.ZeroInflatedDistribution(
+                dist.Poisson(jnp.exp(eta)), gate_logits=eta
+            ),
+            "rate": lambda eta: dist.ZeroInflatedPoisson(like(eta, 0.3), softplus(eta)),
             "gate": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), like(eta, 2.0)),
-            "gate-logits": lambda eta: dist.ZeroInflatedDistribution(
+            "both-probs": lambda eta: dist.ZeroInflatedPoisson(sigmoid(eta), jnp.exp(eta + 0.3)),
+            "same": lambda eta: dist.ZeroInflatedPoisson(sigmoid(-eta), jnp.exp(eta)),
+            "half": lambda eta: dist.ZeroInflatedDistribution(
                 dist.Poisson(jnp.exp(eta)), gate_logits=0.5 * eta
             ),
         },
-        hurdle(dist.GammaPoisson): {
-            "zero-inflated": lambda eta: dist.ZeroInflatedNegativeBinomial2(
+        zero_inflated(dist.GammaPoisson): {
+            "mean": lambda eta: dist.ZeroInflatedNegativeBinomial2(
                 softplus(eta), like(eta, 1.5), gate=like(eta, 0.3)
             ),
+            "both": lambda eta: dist.ZeroInflatedNegativeBinomial2(
+                jnp.exp(eta), like(eta, 1.5), gate=sigmoid(-eta)
+            ),
+        },
+        hurdle(dist.GammaPoisson): {
             "both": lambda eta: dist.HurdleNegativeBinomial2(
                 sigmoid(-eta), jnp.exp(eta), like(eta, 1.5)
             ),
