@@ -3,7 +3,9 @@
 Counts with two components (groups and a slope) and base rates from 0.01 to 100. The promise is that all
 components together move the predictions by more than 0.1 nats with probability 0.1. Three priors: a
 budget on the sum of the components' divergences, a budget on their divergence together, and R2-D2 with the
-pseudo-variance `1 / rate` of a Poisson outcome, set so that its promise holds at base rate 1.
+pseudo-variance `1 / rate` of a Poisson outcome, set so that its promise holds at base rate 1. Their
+divergences are exact. The door, `budget_of(total="together")` of the NumPyro program, has fixed noise
+instead; its draws of the scales are judged by the exact divergence.
 
 Divergences are exact: `E KL[Poisson(m e^h) || Poisson(m)] = m (w e^(w/2) - expm1(w/2))` for `h ~ N(0, w)`.
 Writes results/budget.json and the picture of the page "From R2-D2 to a budget".
@@ -17,14 +19,20 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 
 import predcp
+from benchmarks.conditions import conditions
 
 OUTPUT = Path(__file__).parent / "results" / "budget.json"
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "budget.png"
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 UPPER, PROBABILITY = 0.1, 0.1
 DRAWS = 10_000
+# Draws of the noise of the door, and how many draws of the scales judge it.
+NOISE, DOOR_DRAWS = (16, 1024), 1000
+DOOR_RATES = (0.01, 0.1, 1.0, 10.0, 100.0)
 X = np.random.default_rng(0).normal(size=40)
 X = (X - X.mean()) / X.std()
 
@@ -75,6 +83,26 @@ def budget(rate: float, total: str) -> np.ndarray:
     return np.asarray(jax.vmap(together)(draws))
 
 
+def door(rate: float, noise_draws: int) -> np.ndarray:
+    """The exact divergence of scales that are drawn from the program's own budget."""
+
+    def model(y: Any = None) -> None:
+        groups = numpyro.sample("groups", dist.HalfNormal(1.0))
+        slope = numpyro.sample("slope", dist.HalfNormal(1.0))
+        with numpyro.plate("eight", 8):
+            effect = numpyro.sample("effect", dist.Normal(0.0, 1.0))
+        weight = numpyro.sample("weight", dist.Normal(0.0, 1.0))
+        log_rate = groups * jnp.asarray(effect)[np.arange(40) % 8] + slope * weight * X
+        numpyro.sample("y", dist.Poisson(rate * jnp.exp(log_rate)), obs=y)
+
+    pi = predcp.Exponential.from_tail(UPPER, PROBABILITY)
+    budget = predcp.Budget({"groups": 1.0, "slope": 1.0}, pi)
+    prior = predcp.budget_of(model, budget, jnp.ones(40), total="together", noise_draws=noise_draws)
+    tau = np.asarray(prior.sample(jax.random.key(0), (DOOR_DRAWS,)))
+    variances = tau[:, :1] ** 2 + tau[:, 1:] ** 2 * X**2
+    return np.asarray(exact(rate, jnp.asarray(variances)))
+
+
 def r2d2(rate: float, mean: float) -> np.ndarray:
     """The same under R2-D2: `R^2 ~ Beta(mean, precision 2)`, total variance `R^2 / (1 - R^2) / rate`."""
     random = np.random.default_rng(1)
@@ -106,6 +134,13 @@ def study() -> dict[str, Any]:
         "budget_together": [above(budget(rate, "together")) for rate in RATES],
         "budget_sum": [above(budget(rate, "sum")) for rate in RATES],
         "r2d2": [above(r2d2(rate, high)) for rate in RATES],
+        "door": {
+            "draws": DOOR_DRAWS,
+            "rates": DOOR_RATES,
+            "by_noise_draws": {
+                count: [above(door(rate, count)) for rate in DOOR_RATES] for count in NOISE
+            },
+        },
     }
 
 
@@ -118,6 +153,9 @@ def draw(found: dict[str, Any]) -> None:
     figure, axes = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
     for name, label in labels.items():
         axes.plot(found["rates"], found[name], marker="o", markersize=4, label=label)
+    for count, values in found["door"]["by_noise_draws"].items():
+        label = f"budget_of, together, {count} draws of noise"
+        axes.plot(found["door"]["rates"], values, marker="s", markersize=4, ls=":", label=label)
     axes.axhline(PROBABILITY, color="grey", linewidth=0.8, linestyle="--")
     axes.set(xscale="log", xlabel="base rate", ylim=(0.0, None))
     axes.set_ylabel(f"P(joint kappa > {UPPER} nats)")
@@ -127,7 +165,7 @@ def draw(found: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    results = study()
+    results = study() | {"environment": conditions()}
     OUTPUT.write_text(json.dumps(results, indent=1) + "\n")
     draw(results)
     print(json.dumps(results, indent=1))

@@ -18,10 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
 from jax import lax
-from numpyro.infer.util import initialize_model
 
 import predcp
 from predcp._support.environment import environment
@@ -166,7 +164,7 @@ def one_pass_a_layer(tau, hidden, weights, output):
 
 
 def depth(naive_layers: int) -> dict[str, Any]:
-    """Value and gradient of the depth-wise prior: linear in depth, and against a pass a layer."""
+    """Value and gradient of the depth-wise prior: linear in depth, and against one pass per layer."""
 
     def ours(layers: int) -> Callable[[], Any]:
         arrays = network(layers)
@@ -225,60 +223,6 @@ def import_time(repeats: int = 7) -> dict[str, Any]:
     }
 
 
-def tabulated(groups: int = 50, rows: int = 1000, steps: int = 1000) -> dict[str, Any]:
-    """Gradient of a hierarchical Poisson's potential: a half-normal scale, the PredCP, its table."""
-    random = np.random.default_rng(0)
-    group = jnp.asarray(random.integers(0, groups, size=rows))
-    counts = jnp.asarray(random.poisson(3.0, size=rows))
-    noise = predcp.normal_noise(jax.random.key(0), 10, (groups,))
-    complexity = predcp.PredictiveComplexity(
-        lambda effects, group: dist.Poisson(jnp.exp(1.0 + effects[group])),
-        lambda tau, xi: tau * xi,
-        jnp.zeros(groups),
-        group,
-        noise,
-    )
-    prior = predcp.ComplexityPrior(predcp.HalfCauchy(0.5), complexity)
-    quick = prior.tabulated()
-
-    def program(scale: Callable[[], Any]) -> Callable[[], Any]:
-        def model():
-            mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
-            tau = scale()
-            with numpyro.plate("groups", groups):
-                xi = numpyro.sample("xi", dist.Normal(0.0, 1.0))
-            rate = jnp.exp(mean + tau * xi[group])
-            numpyro.sample("counts", dist.Poisson(rate), obs=counts)
-
-        start, potential, _, _ = initialize_model(jax.random.key(1), model)
-
-        @jax.jit
-        def walk(state):
-            def step(state, _):
-                slope = jax.grad(potential)(state)
-                return jax.tree.map(lambda at, by: at - 1e-7 * by, state, slope), None
-
-            return lax.scan(step, state, length=steps)[0]
-
-        return lambda: walk(start.z)
-
-    times = alternating(
-        {
-            "half-normal": program(lambda: numpyro.sample("tau", dist.HalfNormal(1.0))),
-            "prior": program(lambda: jnp.exp(numpyro.sample("log_tau", prior.log_scale()))),
-            "table": program(lambda: jnp.exp(numpyro.sample("log_tau", quick.log_scale()))),
-        },
-        60,
-    )
-    return {
-        "size": {"groups": groups, "rows": rows, "draws": 10, "pieces": quick.complexity.pieces},
-        "microseconds": {name: round(1e6 * t / steps, 2) for name, t in times.items()},
-        "ratio_prior": round(times["prior"] / times["half-normal"], 2),
-        "ratio_table": round(times["table"] / times["half-normal"], 3),
-        "bar_ratio_table": 1.05,
-    }
-
-
 def inversions() -> dict[str, Any]:
     """Evaluations an inversion takes, quantiles .001 to .999 (bar: 12)."""
     design = jnp.asarray(np.random.default_rng(0).normal(size=(30, 5)))
@@ -290,6 +234,8 @@ def inversions() -> dict[str, Any]:
         design,
         noise,
     )
+    from tests.evaluations import evaluations
+
     q = jnp.linspace(0.001, 0.999, 499)
     results = {}
     for name, complexity in {
@@ -300,7 +246,7 @@ def inversions() -> dict[str, Any]:
         log_tau = (
             predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity).log_scale().icdf(q)
         )
-        counts = complexity.evaluations(complexity.log_value_and_slope(log_tau)[0])
+        counts = evaluations(complexity, complexity.log_value_and_slope(log_tau)[0])
         results[name] = {"mean": round(float(counts.mean()), 2), "most": int(counts.max())}
     return {**results, "bar_most": 12}
 
@@ -317,7 +263,6 @@ def main() -> None:
         "million_draws": million_draws,
         "linear_predictor": linear_predictor,
         "depth": lambda: depth(options.naive_layers),
-        "tabulated": tabulated,
     }
     results: dict[str, Any] = {"environment": environment()}
     for name, step in steps.items():

@@ -37,13 +37,30 @@ def student_t(theta, x):
     return dist.StudentT(4.0, x @ theta, 1.0)
 
 
-def diagnose(likelihood: Any) -> dict[str, Any]:
-    """Diagnose a prior of 1000 rows and 5 columns."""
+def prior_of(likelihood: Any) -> predcp.ComplexityPrior:
+    """A prior of 1000 rows and 5 columns."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(1000, 5)))
     noise = predcp.normal_noise(jax.random.key(0), 10, (5,))
     complexity = predcp.PredictiveComplexity(likelihood, scaled, jnp.zeros(5), x, noise)
-    found = predcp.diagnose(predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity))
-    return {"rows": 1000, "verdict": found.verdict}
+    return predcp.ComplexityPrior(predcp.LogCauchy(scale=1.0), complexity)
+
+
+def diagnose(likelihood: Any) -> dict[str, Any]:
+    """Diagnose that prior."""
+    return {"rows": 1000, "verdict": predcp.diagnose(prior_of(likelihood)).verdict}
+
+
+def marginal(likelihood: Any) -> dict[str, Any]:
+    """The density of a coefficient at the 400 points of a plot."""
+    points = jnp.linspace(-3.0, 3.0, 400)
+    found = predcp.marginal(prior_of(likelihood), points, unit="standard deviation")
+    return {"rows": 1000, "highest": round(float(found.max()), 4)}
+
+
+def tabulated(likelihood: Any) -> dict[str, Any]:
+    """The table of its map."""
+    table: Any = prior_of(likelihood).tabulated().complexity
+    return {"rows": 1000, "pieces": table.pieces}
 
 
 def diabetes() -> tuple[Any, np.ndarray, np.ndarray]:
@@ -105,6 +122,10 @@ CASES: dict[str, tuple[Any, float | None]] = {
     # The call and its bar in seconds, if it has one of its own.
     "diagnose, Bernoulli": (lambda: diagnose(coin), 15.0),
     "diagnose, Student-t": (lambda: diagnose(student_t), 15.0),
+    "marginal, Bernoulli": (lambda: marginal(coin), 15.0),
+    "marginal, Student-t": (lambda: marginal(student_t), 15.0),
+    "tabulated, Bernoulli": (lambda: tabulated(coin), 15.0),
+    "tabulated, Student-t": (lambda: tabulated(student_t), 15.0),
     "gibbs, 309 x 10": (lambda: fit(diabetes, "gibbs"), None),
     "nuts, 309 x 10": (lambda: fit(diabetes, "nuts"), None),
     "gibbs, 398 x 30": (lambda: fit(breast_cancer, "gibbs"), None),
@@ -140,18 +161,23 @@ def measured(name: str) -> dict[str, Any]:
 def main() -> None:
     """Measure everything and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="measure the cases whose name has this in it; write nothing")
+    parser.add_argument("--only", help="measure again the cases whose name has this in it")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     results: dict[str, Any] = {"environment": environment()}
+    if options.only is not None and options.output.exists():
+        results = json.loads(options.output.read_text())
     for name in CASES:
         if options.only is None or options.only in name:
             print(f"{name} ...", flush=True)
             results[name] = measured(name)
+            if options.only is not None:
+                # The others were measured at another commit.
+                results[name]["environment"] = environment()
             print(json.dumps(results[name]), flush=True)
-    if options.only is not None:
-        return
     for size in ("309 x 10", "398 x 30"):
+        if not {f"gibbs, {size}", f"nuts, {size}"} <= results.keys():
+            continue
         ratio = results[f"gibbs, {size}"]["seconds"] / results[f"nuts, {size}"]["seconds"]
         results[f"gibbs over nuts, {size}"] = {"ratio": round(ratio, 2), "bar": BAR_GIBBS}
     options.output.write_text(json.dumps(results, indent=2) + "\n")

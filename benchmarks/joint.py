@@ -17,6 +17,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 import predcp
+from benchmarks.conditions import conditions
 from benchmarks.core import alternating
 
 OUTPUT = Path(__file__).parent / "results" / "joint.json"
@@ -121,7 +122,7 @@ def draw(curves: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    results = {"cost": costs(), "change": changes()}
+    results = {"cost": costs(), "change": changes(), "environment": conditions()}
     OUTPUT.write_text(json.dumps(results, indent=1) + "\n")
     draw(results["change"])
     print(json.dumps(results["cost"], indent=1))

@@ -49,7 +49,10 @@ def gradients(repeats: int) -> dict[str, Any]:
         calls = {"original": gradient_of(program, args)}
         for rest in ("given", "prior"):
             swapped = predcp.with_complexity(
-                program, {example.scale: predcp.Gamma(shape=0.5, scale=1.0)}, rest=rest, draws=DRAWS
+                program,
+                {example.scale: predcp.Gamma(shape=0.5, scale=1.0)},
+                rest=rest,
+                noise_draws=DRAWS,
             )
             calls[rest] = gradient_of(swapped, args)
         times = alternating(calls, repeats, turn=0.02)

@@ -1,6 +1,6 @@
 """Stan as the peer: `python -m benchmarks.stan` writes results/stan.json (needs `predcp[stan]`).
 
-Both samplers see the same data, noise draws and settings, and run in turns, one chain a core; only
+Both samplers see the same data, noise draws and settings, and run in turns, one chain per core; only
 `Gibbs`, which tunes nothing, warms up for as long as it does by default.
 Compilation is counted on neither side. PyStan hands every draw over as text, which at
 thousands of parameters costs more than the sampling: figures with and without it are given.

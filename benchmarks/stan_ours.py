@@ -54,7 +54,7 @@ def _shared(settings: Settings) -> dict[str, Any]:
         "warmup": settings.warmup,
         "draws": settings.draws,
         "seed": settings.seed,
-        # One chain a core, as Stan has, however short the run.
+        # One chain per core, as Stan has, however short the run.
         "layout": "processes",
     }
 

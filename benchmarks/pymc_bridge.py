@@ -1,0 +1,150 @@
+"""What a complexity prior costs in PyMC: `python -m benchmarks.pymc_bridge`.
+
+The gradient of a whole model with the prior through the bridge, S = 16, against that of the original
+model. Both are compiled by PyMC and timed in turn within one run, in processor time. Writes
+results/pymc_bridge.json, by version of PyMC: run it in an environment of each.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pymc as pm
+
+import predcp
+from benchmarks.conditions import conditions
+from predcp.bridges import pymc as bridge
+
+OUTPUT = Path(__file__).parent / "results" / "pymc_bridge.json"
+DRAWS = 16
+BAR = 2.0
+SENTENCE = predcp.tail(divergence=1.0, probability=0.05)
+
+
+def schools() -> pm.Model:
+    """Eight means: the smallest model there is, so the largest share for the prior."""
+    y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
+    error = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    with pm.Model() as model:
+        mean, tau = pm.Normal("mean", 0, 5), pm.HalfCauchy("tau", 5)
+        pm.Normal("y", mean + tau * pm.Normal("z", shape=8), error, observed=y)
+    return model
+
+
+def radon() -> pm.Model:
+    """Made-up measurements in 919 houses of 85 counties, as large as the well-known data."""
+    random = np.random.default_rng(0)
+    county, floor = random.integers(0, 85, 919), random.integers(0, 2, 919)
+    with pm.Model() as model:
+        mean, slope = pm.Normal("mean", 0, 5), pm.Normal("slope")
+        tau, sigma = pm.HalfNormal("tau"), pm.HalfNormal("sigma")
+        effects = tau * pm.Normal("z", shape=85)
+        eta = mean + effects[county] + slope * floor
+        pm.Normal("y", eta, sigma, observed=random.normal(size=919))
+    return model
+
+
+def counts() -> pm.Model:
+    """Made-up counts of 400 in 118 groups."""
+    random = np.random.default_rng(0)
+    group = random.integers(0, 118, 400)
+    with pm.Model() as model:
+        mean, tau = pm.Normal("mean"), pm.HalfNormal("tau")
+        effects = tau * pm.Normal("z", shape=118)
+        pm.Poisson("y", pm.math.exp(mean + effects[group]), observed=random.poisson(2.0, 400))
+    return model
+
+
+def crossed(scales: Callable[[], Any]) -> pm.Model:
+    """Made-up counts of 400 in 59 groups of one kind and 59 of another; the scales of both are given."""
+    random = np.random.default_rng(0)
+    groups = random.integers(0, 59, (2, 400))
+    with pm.Model() as model:
+        mean, tau = pm.Normal("mean"), scales()
+        effects = tau[:, None] * pm.Normal("z", shape=(2, 59))
+        eta = mean + effects[0][groups[0]] + effects[1][groups[1]]
+        pm.Poisson("y", pm.math.exp(eta), observed=random.poisson(2.0, 400))
+    return model
+
+
+def two_scales() -> dict[str, pm.Model]:
+    """The model of two scales as it is, and with one prior for each scale as a batch."""
+    single = bridge.prior_of(counts(), "tau", SENTENCE, noise_draws=DRAWS)
+    prior = predcp.ComplexityPrior(predcp.HalfCauchy(jnp.array([0.3, 0.6])), single.complexity)
+    return {
+        "original": crossed(lambda: pm.HalfNormal("tau", shape=2)),
+        "bridge": crossed(lambda: bridge.scale("tau", prior)),
+    }
+
+
+def one_scale(model: pm.Model) -> dict[str, pm.Model]:
+    """A model as it is, and with the sentence for its scale."""
+    better = bridge.with_complexity(model, {"tau": SENTENCE}, noise_draws=DRAWS)
+    return {"original": model, "bridge": better}
+
+
+def gradient_of(model: pm.Model) -> Callable[[], Any]:
+    """A call of the compiled log density and gradient at the model's initial point."""
+    function = model.logp_dlogp_function(ravel_inputs=True)
+    function.set_extra_values({})
+    start = pm.blocking.DictToArrayBijection.map(
+        {value.name: model.initial_point()[value.name] for value in model.value_vars}
+    )
+    values, gradient = function(start.data)
+    assert np.all(np.isfinite(gradient)) and np.isfinite(values)
+    return lambda: function(start.data)
+
+
+def in_turn(calls: dict[str, Callable[[], Any]], repeats: int, count: int) -> dict[str, float]:
+    """The median processor time of one call, by name."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.process_time()
+            for _ in range(count):
+                call()
+            times[name].append((time.process_time() - start) / count)
+    return {name: float(np.median(each)) for name, each in times.items()}
+
+
+def measure(models: dict[str, pm.Model], repeats: int, count: int) -> dict[str, Any]:
+    """Microseconds of both gradients and their ratio."""
+    times = in_turn({name: gradient_of(each) for name, each in models.items()}, repeats, count)
+    return {
+        "microseconds": {name: round(1e6 * each, 2) for name, each in times.items()},
+        "ratio": round(times["bridge"] / times["original"], 3),
+    }
+
+
+def main() -> None:
+    """Measure every model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=41)
+    parser.add_argument("--count", type=int, default=500, help="calls in one turn")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    results: dict[str, Any] = {
+        "environment": conditions(),
+        "pytensor": metadata.version("pytensor"),
+        "draws": DRAWS,
+        "bar_ratio": BAR,
+    }
+    models = {each.__name__: one_scale(each()) for each in (schools, radon, counts)}
+    for name, pair in (models | {"two scales": two_scales()}).items():
+        results[name] = measure(pair, options.repeats, options.count)
+        print(name, results[name], flush=True)
+    stored = json.loads(options.output.read_text()) if options.output.is_file() else {}
+    stored[f"pymc {metadata.version('pymc')}"] = results
+    options.output.write_text(json.dumps(stored, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
