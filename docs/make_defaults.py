@@ -26,6 +26,8 @@ DEFAULTS = {
     "rstanarm: exponential(1)": lambda q: -math.log1p(-q),
     "Bambi: half-normal(2.5)": lambda q: 2.5 * stats.norm.ppf(0.5 + q / 2.0),
 }
+# Means over a few hundred draws miss the extreme tail of counts: figures beyond this say no more.
+_LARGE = 1000
 _MEDIAN_RATIO = math.sqrt(2.0) * 0.6744897501960817
 
 
@@ -51,6 +53,7 @@ FAMILIES = {
     "negative binomial, mean 10, concentration 5": Family(
         math.log(10.0), lambda eta: dist.NegativeBinomial2(jnp.exp(eta), 5.0), "mean"
     ),
+    "Weibull, shape 2": Family(0.0, lambda eta: dist.Weibull(jnp.exp(eta), 2.0), "mean"),
     "beta, mean 0.5, precision 10": Family(
         0.0, lambda eta: dist.BetaProportion(jax.nn.sigmoid(eta), 10.0), "odds"
     ),
@@ -67,7 +70,7 @@ def complexity_of(family: Family) -> predcp.ProgramComplexity:
             effect = numpyro.sample("effect", dist.Normal(0.0, sigma))
         numpyro.sample("y", family.observation(family.base + effect[groups]))
 
-    return predcp.complexity_of(model, "sigma", observed=["y"], draws=32)
+    return predcp.complexity_of(model, "sigma", observed=["y"], noise_draws=32)
 
 
 def rows_of(name: str) -> list[str]:
@@ -81,7 +84,7 @@ def rows_of(name: str) -> list[str]:
         beyond = _survival(quantile, one_nat)
         rows.append(
             f"| {name} | {default} | {_number(float(kappa[0]))} | {_number(float(kappa[1]))} | "
-            f"{beyond:.0%} | {_sentence(family, middle)} |"
+            f"{beyond:.0%} | {_sentence(family, middle)} | {_statement(family, high)} |"
         )
     return rows
 
@@ -104,15 +107,26 @@ def _sentence(family: Family, sigma: float) -> str:
     return f"a ratio of the {family.unit} of two groups of {ratio:.2g}"
 
 
+def _statement(family: Family, sigma: float) -> str:
+    """The call of `predcp.tail` that is about the 95% quantile."""
+    ratio = math.exp(_MEDIAN_RATIO * sigma)
+    said = {"": f"noise_ratio={sigma:.2g}", "odds": f"odds_ratio={ratio:.2g}"}
+    said = said.get(family.unit, f"rate_ratio={ratio:.2g}")
+    return f"`tail({said}, probability=.05)`"
+
+
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.2g}"
+    if value > _LARGE:
+        return f"over {_LARGE:,}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def filled(page: str) -> str:
     """The page with its table made anew."""
     header = [
-        "| observations | default prior | median, nats | 95%, nats | more than 1 nat | the median says |",
-        "|---|---|---|---|---|---|",
+        "| observations | default prior | median, nats | 95%, nats | more than 1 nat | the median says "
+        "| a sentence with its 95% quantile |",
+        "|---|---|---|---|---|---|---|",
     ]
     table = "\n".join([*header, *(row for name in FAMILIES for row in rows_of(name))])
     return re.sub(

@@ -49,9 +49,10 @@ def paired(first: tuple[str, str, int], second: tuple[str, str, int], score: str
 
 
 def marked(values: Sequence[float], digits: int, comparisons: int, unit: float = 1.0) -> str:
-    """Mean ± standard error; * beyond two errors, ** after the correction for all comparisons."""
+    """Mean ± standard error; * beyond two errors, ** after the correction; a single value as it is."""
     mean, error = mean_and_error([value * unit for value in values])
-    assert error is not None
+    if error is None:
+        return f"{mean:+.{digits}f}"
     limit = student.ppf(1.0 - LEVEL / (2 * comparisons), len(values) - 1)
     stars = "\\*" * sum(bool(abs(mean) > bar * error) for bar in (2.0, max(2.0, limit)))
     return f"{mean:+.{digits}f}{PM}{error:.{digits}f}{stars}"
@@ -101,6 +102,27 @@ def cost() -> str:
             )
     titles = ("data", "prior", "layers", "splits", "RMSE, per cent", "at most")
     return markdown((*titles, "log likelihood"), rows)
+
+
+def times() -> str:
+    """How much more depth costs under other priors than under the PredCP, on the deepest networks."""
+    texts = []
+    for data in ("energy", "yacht"):
+        ranges = []
+        for score, words in (("rmse", "as much RMSE"), ("log_likelihood", "as many nats")):
+            costs = {prior: _cost(data, prior, score) for prior in PRIORS}
+            ratios = [costs[prior] / costs["predcp"] for prior in PRIORS[:-1]]
+            ranges.append(f"{min(ratios):.1f} to {max(ratios):.1f} times {words}")
+        texts.append(f"on {data} {' and '.join(ranges)}")
+    return f"- **Under every other prior it costs more**: {', '.join(texts)}.\n"
+
+
+def _cost(data: str, prior: str, score: str) -> float:
+    """The deepest network less the one with two layers: a share of its RMSE, or nats."""
+    deep, shallow = (data, prior, deepest(data)), (data, prior, SHALLOW)
+    gap = mean_and_error(paired(deep, shallow, score))[0]
+    base = [metric(record, "test", score) for record in found()[shallow].values()]
+    return gap / mean_and_error(base)[0] if score == "rmse" else gap
 
 
 def contest() -> str:
@@ -156,6 +178,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "depth-live": lambda: by_depth("live_layers", 1),
     "depth-cost": cost,
     "depth-contest": contest,
+    "depth-times": times,
     "depth-scales": scales,
     "depth-cells": made,
 }

@@ -1,8 +1,11 @@
-"""Make the pictures of the README and the pages: `python docs/make_images.py`."""
+"""Make the pictures of the README and the pages: `python docs/make_images.py [NAME ...]`."""
 
 import json
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde
 
 import predcp
 from predcp import plot
@@ -211,6 +215,39 @@ def few_shot_modules() -> Figure:
     return training_picture([run for key in shown for run in runs if (run.shots, run.prior) == key])
 
 
+def sensitivity() -> Figure:
+    """The posterior of the program on the page about sensitivity, with pi raised to three powers."""
+    page = (FOLDER.parent / "how-to" / "sensitivity.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    made: dict[str, Any] = {}
+    exec(program, made)
+    sigma, log_pi = (made["tree"][group]["sigma"] for group in ("posterior", "log_prior"))
+    log_sigma, log_pi = np.log(np.ravel(sigma)), np.ravel(log_pi)
+    figure, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+    grid = np.linspace(np.log(0.02), np.log(3.0), 300)
+    for power, colour in {0.8: "#0072B2", 1.0: "black", 1.25: "#D55E00"}.items():
+        weights = np.exp((power - 1.0) * (log_pi - log_pi.max()))
+        density = gaussian_kde(log_sigma, weights=weights)(grid)
+        label = r"the prior as stated" if power == 1.0 else rf"$\pi^{{{power:g}}}$"
+        ax.plot(np.exp(grid), density, color=colour, label=label)
+    ax.set(xscale="log", ylim=(0.0, None), yticks=[])
+    ax.set_xlabel(r"standard deviation of the log odds of hospitals, $\sigma$")
+    ax.set_ylabel(r"posterior density of $\log \sigma$")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
+def audit() -> Figure:
+    """The audit that the page for modellers shows, made by the code of that page."""
+    page = (FOLDER.parent / "how-to" / "modeller.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    # The program, and what its prior says.
+    exec("\n".join(code[:2]), names)
+    return names["figure"]
+
+
 FIGURES: tuple[Callable[[], Figure], ...] = (
     ecp_and_predcp,
     pi_and_ecp,
@@ -220,13 +257,15 @@ FIGURES: tuple[Callable[[], Figure], ...] = (
     joint_density,
     depth,
     few_shot_modules,
+    sensitivity,
+    audit,
 )
 
 
 def main() -> None:
-    """Save every picture under docs/images."""
+    """Save every picture under docs/images, or those named."""
     jax.config.update("jax_enable_x64", True)
-    for make in FIGURES:
+    for make in [each for each in FIGURES if each.__name__ in (sys.argv[1:] or [each.__name__])]:
         print(make.__name__, flush=True)
         (FOLDER / f"{make.__name__}.png").write_bytes(png(make()))
         plt.close("all")

@@ -71,8 +71,10 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def pm(values: Sequence[float], digits: int = 3) -> str:
-    """Mean ± standard error."""
+    """Mean ± standard error; a single value as it is."""
     mean, error = mean_and_error(values)
+    if error is None:
+        return f"{mean:.{digits}f}"
     return f"{mean:.{digits}f}{PM}{error:.{digits}f}"
 
 
