@@ -1,4 +1,4 @@
-"""Fill the tables "where it helps, where it hurts" of the experiments page, and the README's three
+"""Fill the tables "where it helps, where it hurts" of the experiments page, and the README's
 sentences of them: `python docs/make_summary.py`.
 
 Every row counts paired differences of stored results; `--check` only says whether the pages are current.
@@ -307,7 +307,7 @@ def scales() -> str:
 
 
 def told() -> str:
-    """The three sentences: every setting with its verdict, and the claims of the study of scales."""
+    """A sentence per verdict, with every setting, and the claims of the study of scales."""
     from studies.scale_priors.compare import comparisons
     from studies.scale_priors.costs import clause
     from studies.scale_priors.sentences import claims
@@ -324,7 +324,8 @@ def told() -> str:
         f"- **It makes no clear difference** {study.alike}; nor in "
         f"{_topics(row for row in rows() if row.verdict not in ('helps', 'hurts'))}.\n"
         f"- **It hurts** {study.hurts}. It also hurts in "
-        f"{_topics(row for row in rows() if row.verdict == 'hurts')}. Besides, {clause()}.\n"
+        f"{_topics(row for row in rows() if row.verdict == 'hurts')}.\n"
+        f"- **It costs** predictions and time: {clause()}.\n"
     )
 
 
