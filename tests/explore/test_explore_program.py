@@ -176,6 +176,9 @@ def test_what_cannot_be_shown_is_said_on_the_page(of_coins):
     assert 'role="alert"' in explore.program_page(refused, {}, {})
     shown = explore.program_page(of_coins, {}, {"sigma": "<b>never reached</b>"})
     assert "&lt;b&gt;never reached" in shown and "Present: sigma" in shown
+    assert of_coins.audit is not None and "skipped" not in shown
+    skipping = replace(of_coins, audit=replace(of_coins.audit, skipped={"rate": "<b>why</b>"}))
+    assert "rate was skipped: &lt;b&gt;why" in explore.program_page(skipping, {}, {})
     with pytest.raises(ValueError, match="never reached"):
         scale_scene(of_coins, "sigma", Sentence("divergence", 10.0))
     with pytest.raises(ValueError, match="must be above the one before, 0.5"):
@@ -206,7 +209,9 @@ def lengths(group, y):
     tau = numpyro.sample("tau", dist.HalfNormal(2.0))
     with numpyro.plate("groups", 3):
         effect = numpyro.sample("effect", dist.Normal(0.0, tau))
-    numpyro.sample("y", dist.Normal(effect[group], 0.5), obs=y)
+    rate = numpyro.sample("rate", dist.Gamma(2.0, 1.0))
+    other = numpyro.sample("other", dist.Normal(0.0, rate**-0.5))
+    numpyro.sample("y", dist.Normal(effect[group] + other, 0.5), obs=y)
 
 
 def fixed(y):
@@ -226,6 +231,7 @@ def test_the_command_checks_the_page(tmp_path, monkeypatch):
     result = run("explored_models.py:lengths", "--data", "table.csv")
     assert result.exit_code == 0, result.output
     assert "Yours: the standard deviation of the effect in units of the noise" in result.output
+    assert "rate was skipped: site 'other' has no finite value where 'rate' is 0" in result.output
     result = run("explored_models.py:fixed", "--data", "table.csv")
     assert result.exit_code != 0 and "no scale to audit" in result.output
     result = run("--data", "table.csv")

@@ -218,3 +218,54 @@ def test_a_statement_beyond_computing_is_refused():
         ValueError, match=r"scale = 1000000000000.0 moves predictions by more than can be"
     ):
         handlers.seed(swapped, jax.random.key(0))(GROUP, COUNTS)
+
+
+def discriminations(size):
+    """A response to which a scale adds nothing: it multiplies, by an exponential."""
+
+    def model(ability, y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand([4]).to_event(1))
+        numpyro.sample("y", dist.Bernoulli(logits=size(tau, z) * ability), obs=y)
+
+    return model
+
+
+def lognormal(ability, y):
+    tau = numpyro.sample("tau", dist.HalfNormal(1))
+    a = numpyro.sample("z", dist.LogNormal(0, tau).expand([4]).to_event(1))
+    numpyro.sample("y", dist.Bernoulli(logits=a * ability), obs=y)
+
+
+ABILITY, ANSWERS = np.array([-2.0, 0.3, 1.0, 4.0]), np.array([0, 1, 1, 0])
+
+
+def test_an_exponential_of_the_scale_saturates_and_does_not_overflow():
+    options = {"noise_draws": 4, "method": "plain"}
+    model = discriminations(lambda tau, z: jnp.exp(tau * z))
+    made = predcp.complexity_of(model, "tau", ABILITY, ANSWERS, **options)
+    centred = predcp.complexity_of(lognormal, "tau", ABILITY, ANSWERS, **options)
+    # From the answers that turn into certainties to those that turn into coin tosses.
+    up = np.asarray(made.noise["sites"]["z"]) > 0.0
+    p = special.expit(ABILITY)
+    certain = np.log1p(np.exp(-np.abs(ABILITY)))
+    tossed = -np.log(2.0) - 0.5 * (np.log(p) + np.log1p(-p))
+    supremum = np.mean(np.where(up, certain, tossed))
+    for each in (made, centred):
+        log_kappa, log_elasticity = each.log_value_and_elasticity(jnp.linspace(-9.0, 300.0, 200))
+        assert np.all(np.diff(log_kappa) >= -1e-12) and not np.any(np.isnan(log_elasticity))
+        np.testing.assert_allclose(np.exp(log_kappa[-1]), supremum, rtol=1e-12)
+    # A sentence is solved, as for the centred program.
+    better = predcp.with_complexity(
+        model, {"tau": predcp.tail(divergence=0.2)}, rest="prior", **options
+    )
+    assert handlers.seed(better, jax.random.key(0))(ABILITY, ANSWERS) is None
+
+
+def test_other_numbers_that_overflow_are_refused_with_the_cure():
+    model = discriminations(lambda tau, z: jnp.cosh(tau * z))
+    with pytest.raises(ValueError, match=r"numbers of the program overflow float64.*jnp.minimum"):
+        predcp.complexity_of(model, "tau", ABILITY, ANSWERS, noise_draws=4)
+    bounded = discriminations(lambda tau, z: jnp.minimum(jnp.cosh(tau * z), 1e100))
+    made = predcp.complexity_of(bounded, "tau", ABILITY, ANSWERS, noise_draws=4)
+    assert np.isfinite(made.log_value_and_elasticity(jnp.asarray(9.0))[0])

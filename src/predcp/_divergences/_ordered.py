@@ -20,14 +20,16 @@ from predcp._divergences._bernoulli import (
     reversed_kl_part,
 )
 from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
-from predcp._numerics.class_sums import class_max
+from predcp._numerics.class_sums import class_max, class_sum
 from predcp._numerics.coin import Coin, coin
 from predcp._numerics.special import log_mean_exp_zero
+from predcp._numerics.student_t_shift import stays
 
 
 @register_family(dist.OrderedLogistic, dist.OrderedLogistic, class_axes=1)
 def _coordinates(ordered: dist.OrderedLogistic) -> Coordinates:
-    return {"levels": jnp.asarray(ordered.predictor)[..., None] - jnp.asarray(ordered.cutpoints)}
+    predictor = jnp.asarray(ordered.predictor)[..., None]
+    return {"predictor": predictor, "cutpoints": jnp.asarray(ordered.cutpoints)}
 
 
 class _Ordered(NamedTuple):
@@ -43,24 +45,36 @@ class _Ordered(NamedTuple):
 
 def _ends(below: Array, above: Array, between: Array) -> Array:
     """Sum by class of what belongs to the level below it, the level above it, and the width."""
-    outer = [(0, 0)] * (below.ndim - 1)
     padded = ((below, (1, 0)), (above, (0, 1)), (between, (1, 1)))
-    first, second, third = (jnp.pad(each, [*outer, ends]) for each, ends in padded)
+    first, second, third = (
+        jnp.pad(each, [*[(0, 0)] * (each.ndim - 1), ends]) for each, ends in padded
+    )
     return first + second + third
 
 
-def _widths(levels: Array) -> Array:
-    return levels[..., :-1] - levels[..., 1:]
+def _levels(coordinates: Coordinates) -> Array:
+    return coordinates["predictor"] - coordinates["cutpoints"]
+
+
+def _widths(coordinates: Coordinates) -> Array:
+    cutpoints = coordinates["cutpoints"]
+    return cutpoints[..., 1:] - cutpoints[..., :-1]
 
 
 def _pair(reference: Coordinates, direction: Coordinates, size: Array) -> _Ordered:
-    start, move = jnp.broadcast_arrays(reference["levels"], direction["levels"] * size)
-    c, width_0, change = coin(start, move), _widths(start), _widths(move)
-    share, share_0 = (-jnp.expm1(-w) for w in (width_0 + change, width_0))
-    narrower = -jnp.log1p(-jnp.exp(-width_0) * jnp.expm1(-change) / share_0)
+    # Where the cutpoints stay, all levels have one displacement, which is an axis of one.
+    c = coin(_levels(reference), size * _common(direction))
+    width_0 = _widths(reference)
+    share_0 = -jnp.expm1(-width_0)
+    if stays(direction["cutpoints"]):
+        width, share, narrower = width_0, share_0, jnp.zeros_like(width_0)
+    else:
+        change = size * _widths(direction)
+        width, share = width_0 + change, -jnp.expm1(-(width_0 + change))
+        narrower = -jnp.log1p(-jnp.exp(-width_0) * jnp.expm1(-change) / share_0)
     return _Ordered(
         c,
-        width_0 + change,
+        width,
         width_0,
         _ends(c.log_p, c.log_q, jnp.log(share)),
         _ends(c.log_p0, c.log_q0, jnp.log(share_0)),
@@ -68,14 +82,20 @@ def _pair(reference: Coordinates, direction: Coordinates, size: Array) -> _Order
     )
 
 
-def _score(log_p: Array, log_q: Array, width: Array, velocity: Array) -> Array:
-    """Derivative of the log probability of each class along a velocity of the levels."""
-    odds = jnp.exp(-width) / -jnp.expm1(-width)
-    return _ends(jnp.exp(log_q) * velocity, -jnp.exp(log_p) * velocity, odds * _widths(velocity))
+def _common(direction: Coordinates) -> Array:
+    """Directions of the levels, an axis of one where the cutpoints are known to stay."""
+    return direction["predictor"] if stays(direction["cutpoints"]) else _levels(direction)
 
 
-def _score_0(pair: _Ordered, velocity: Array) -> Array:
-    velocity = jnp.broadcast_to(velocity, pair.coins.log_p0.shape)
+def _score(log_p: Array, log_q: Array, width: Array, velocity: Coordinates) -> Array:
+    """Derivative of the log probability of each class along a velocity."""
+    levels, between = _common(velocity), jnp.zeros_like(width)
+    if not stays(velocity["cutpoints"]):
+        between = jnp.exp(-width) / -jnp.expm1(-width) * _widths(velocity)
+    return _ends(jnp.exp(log_q) * levels, -jnp.exp(log_p) * levels, between)
+
+
+def _score_0(pair: _Ordered, velocity: Coordinates) -> Array:
     return _score(pair.coins.log_p0, pair.coins.log_q0, pair.width_0, velocity)
 
 
@@ -88,11 +108,21 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
     def value(reference, direction, log_size):
         log_size = log_size[..., None]
         pair = _pair(reference, direction, jnp.exp(log_size))
-        near = 0.5 * curvature * jnp.exp(pair.log_p0) * _score_0(pair, direction["levels"]) ** 2
+        near = 0.5 * curvature * jnp.exp(pair.log_p0) * _score_0(pair, direction) ** 2
         tiny, far = _tiny(pair), part(pair.log_p, pair.log_p0, pair.t)
-        return [(jnp.where(tiny, 2.0 * log_size, 0.0), jnp.where(tiny, near, far))]
+        return [(jnp.where(tiny, 2.0 * log_size, 0.0), class_sum(jnp.where(tiny, near, far)))]
 
     return value
+
+
+def _kl_slope(reference, direction, log_size, velocity):
+    """`sum_j p_j q_j a_j' (t_j - t_(j+1))` over the coins j of the levels."""
+    log_size = log_size[..., None]
+    pair = _pair(reference, direction, jnp.exp(log_size))
+    tiny, score_0 = _tiny(pair), _score_0(pair, direction)
+    step = jnp.where(tiny, score_0[..., 1:] - score_0[..., :-1], pair.t[..., :-1] - pair.t[..., 1:])
+    log_weight = log_size + jnp.where(tiny, log_size, 0.0) + pair.coins.log_p + pair.coins.log_q
+    return [(log_weight, step * _common(velocity))]
 
 
 def _slope(pull: Callable[[_Ordered], tuple[Array, Array]], curvature: float) -> Callable:
@@ -101,9 +131,8 @@ def _slope(pull: Callable[[_Ordered], tuple[Array, Array]], curvature: float) ->
     def slope(reference, direction, log_size, velocity):
         log_size = log_size[..., None]
         pair = _pair(reference, direction, jnp.exp(log_size))
-        speed = jnp.broadcast_to(velocity["levels"], pair.coins.log_p.shape)
-        score = _score(pair.coins.log_p, pair.coins.log_q, pair.width, speed)
-        near = curvature * _score_0(pair, direction["levels"]) * _score_0(pair, speed)
+        score = _score(pair.coins.log_p, pair.coins.log_q, pair.width, velocity)
+        near = curvature * _score_0(pair, direction) * _score_0(pair, velocity)
         log_weight, pulled = pull(pair)
         tiny = _tiny(pair)
         return [
@@ -131,10 +160,10 @@ def _hellinger_pull(pair: _Ordered) -> tuple[Array, Array]:
 
 register_rules(
     dist.OrderedLogistic,
+    kl=Rule(_value(kl_part, 1.0), _kl_slope, bounded=True),
     **{
         name: Rule(_value(part, curvature), _slope(pull, curvature), bounded)
         for name, part, curvature, pull, bounded in (
-            ("kl", kl_part, 1.0, lambda pair: (pair.log_p, pair.t), True),
             ("reverse_kl", reversed_kl_part, 1.0, _reverse_pull, False),
             ("squared_hellinger", hellinger_part, 0.25, _hellinger_pull, True),
             (

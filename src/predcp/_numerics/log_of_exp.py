@@ -20,7 +20,7 @@ from jax.extend.core import Literal
 from jax.nn import log_sigmoid, softplus
 from jaxtyping import Array
 
-from predcp._numerics.special import log_erfc, log_share, log_softplus, tangent_exp
+from predcp._numerics.special import capped_exp, log_erfc, log_share, log_softplus, tangent_exp
 
 _RESHAPING = {"broadcast_in_dim", "convert_element_type", "copy", "dynamic_slice", "expand_dims",
               "gather", "reshape", "rev", "slice", "squeeze", "stop_gradient", "transpose"}  # fmt: skip
@@ -48,11 +48,14 @@ _NOTHING = _Known()
 
 
 def without_overflow(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function of arrays with known logs in place of logs of computed values."""
+    """The same function of arrays with known logs in place of logs of computed values.
+
+    Exponentials that would overflow are capped, so that predictors that they multiply stay finite.
+    """
 
     def rewritten(*arguments: Any) -> Any:
         traced, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        if not _takes_known_log(traced.jaxpr):
+        if not _has_exponential(traced.jaxpr):
             return function(*arguments)
         inputs = [*traced.consts, *jax.tree.leaves(arguments)]
         results, _ = _run(traced.jaxpr, inputs, [_NOTHING] * len(inputs))
@@ -61,19 +64,13 @@ def without_overflow(function: Callable[..., Any]) -> Callable[..., Any]:
     return rewritten
 
 
-def _takes_known_log(jaxpr: Any) -> bool:
-    """Whether a program has both a source of known logs and a log."""
-    names: set[str] = set()
-
-    def collect(inner: Any) -> None:
-        for equation in inner.eqns:
-            names.add(equation.primitive.name)
-            nested = _nested(equation)
-            if nested is not None:
-                collect(nested.jaxpr)
-
-    collect(jaxpr)
-    return bool(names & _SOURCES) and bool(names & {"log", "log1p"})
+def _has_exponential(jaxpr: Any) -> bool:
+    """Whether a program has a source of known logs, such as an exponential."""
+    for equation in jaxpr.eqns:
+        nested = _nested(equation)
+        if equation.primitive.name in _SOURCES or (nested and _has_exponential(nested.jaxpr)):
+            return True
+    return False
 
 
 def _nested(equation: Any) -> Any:
@@ -118,7 +115,7 @@ def _run(
                 results = _apply(equation, arguments)  # with the derivative it was given
                 new = _softplus_of(inner.jaxpr, arguments) or new
         else:
-            results = _exact(equation.primitive.name, found)
+            results = _exact(equation.primitive.name, arguments, found)
             if results is None:
                 results = _apply(equation, arguments)
             new = [_NOTHING] * len(results)
@@ -147,8 +144,11 @@ def _softplus_of(jaxpr: Any, arguments: list[Any]) -> list[_Known] | None:
     return [_Known(log=log_softplus(wide[1]))] if zero[0] else None
 
 
-def _exact(name: str, found: list[_Known]) -> list[Array] | None:
-    """The result of an operation that takes a known log, None for any other."""
+def _exact(name: str, arguments: list[Any], found: list[_Known]) -> list[Array] | None:
+    """The result of an operation that may overflow or takes a known log, None for any other."""
+    if name == "exp":
+        exponent = jnp.asarray(arguments[0])
+        return [capped_exp(exponent)] if jnp.isrealobj(exponent) else None
     if name == "log":
         return None if found[0].log is None else [found[0].log]
     if name == "log1p":

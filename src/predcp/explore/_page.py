@@ -71,7 +71,7 @@ def page(scene: Scene | None, problem: str = "", hint: str = "") -> str:
         kept = " The page still shows the previous choice." if scene else ""
         parts.append(f'<div class="predcp-problem" role="alert">{escape(problem)}.{kept}</div>')
     if hint:
-        parts.append(f'<div class="predcp-problem predcp-hint" role="status">{escape(hint)}</div>')
+        parts.append(_aside(hint))
     if scene:
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in scene.sentences)
         parts.append(
@@ -112,11 +112,17 @@ def program_page(
     remark = (
         "The outermost bars hold what lies beyond them. Dashed outlines repeat the present prior."
     )
-    return "".join([*parts, note(remark) if scenes else ""])
+    parts += [note(remark)] if scenes else []
+    return "".join([*parts, *map(_aside, study.audit.remarks)])
 
 
 def _box(words: str, kind: str = "") -> str:
     return f'<section class="predcp-summary {kind}">{escape(words)}</section>'
+
+
+def _aside(words: str) -> str:
+    """A remark that stands out, such as what to do next."""
+    return f'<div class="predcp-problem predcp-hint" role="status">{escape(words)}</div>'
 
 
 def refusal(words: str) -> str:

@@ -114,7 +114,8 @@ def check(made: Study | None = None) -> str:
         if made.problem:
             raise ValueError(f"{made.name} cannot be explored: {made.problem}")
         _, found = page.run()
-        return "\n".join(scene.yours for scene in found["scenes"].values())
+        remarks = [] if made.audit is None else made.audit.remarks
+        return "\n".join([*(scene.yours for scene in found["scenes"].values()), *remarks])
     import jax
 
     from predcp.explore.app import app as page

@@ -126,8 +126,12 @@ class Audit:
     @property
     def words(self) -> str:
         """One paragraph for each scale, and one for each site that was skipped."""
-        reasons = (f"{name} was skipped: {reason}." for name, reason in self.skipped.items())
-        return "\n".join([*(each.words for each in self.scales), *reasons])
+        return "\n".join([*(each.words for each in self.scales), *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """For each site that was skipped, the reason in words."""
+        return [f"{name} was skipped: {reason}." for name, reason in self.skipped.items()]
 
     def to_json(self) -> str:
         """The audit as JSON, without draws; a site that was skipped has the reason alone."""

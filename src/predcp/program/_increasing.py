@@ -30,13 +30,9 @@ def require_increasing_values(scale: str, log_kappa: np.ndarray) -> None:
     wrong[0] |= log_kappa[0] == -np.inf
     if np.any(wrong):
         at = float(np.exp(GRID[wrong][0]))
-        double = log_kappa.dtype == np.float64
-        precision = "" if double else " Use double precision (JAX_ENABLE_X64=1)."
         raise ValueError(
             f"the divergence of the predictions is not a finite positive number at {scale} = {at:.3g}: "
-            f"rounding in {log_kappa.dtype} may be the cause.{precision} If a covariance matrix has no "
-            "factor there, add a share of its variance to its diagonal, such as 1e-4 * scale**2, not "
-            "a constant"
+            + _cause(wrong, str(log_kappa.dtype))
         )
     highest = np.maximum.accumulate(log_kappa)
     fall = highest - log_kappa
@@ -47,3 +43,18 @@ def require_increasing_values(scale: str, log_kappa: np.ndarray) -> None:
             f"by {1.0 - np.exp(-np.max(fall)):.0%} near {scale} = {at:.3g}, so it has no inverse; is the "
             "site a precision, or a parameter that does more than scale an effect?"
         )
+
+
+def _cause(wrong: np.ndarray, dtype: str) -> str:
+    """Why divergences at some scales of `GRID` are not numbers, and the cure."""
+    first = int(np.argmax(wrong))
+    if GRID[first] > 0.0 and np.all(wrong[first:]):
+        return (
+            f"numbers of the program overflow {dtype} there. Does it raise the scale to a high power, or "
+            "take a hyperbolic function of it? Bound that number, as with jnp.minimum(..., 1e100)"
+        )
+    precision = "" if dtype == "float64" else " Use double precision (JAX_ENABLE_X64=1)."
+    return (
+        f"rounding in {dtype} may be the cause.{precision} If a covariance matrix has no factor there, "
+        "add a share of its variance to its diagonal, such as 1e-4 * scale**2, not a constant"
+    )
