@@ -14,6 +14,7 @@ from numpyro.distributions.distribution import ExpandedDistribution, Independent
 from numpyro.distributions.transforms import ExpTransform
 
 from predcp._numerics.normal_noise import normal_noise
+from predcp._numerics.special import capped_exp
 from predcp._support.arrays import concrete
 
 # Multivariate families given by a location and a triangular factor.
@@ -114,10 +115,9 @@ def drawn(distribution: Any, noise: Array, singular: bool = False) -> Array:
     if _is_transformed(inner):
         value = drawn(inner.base_dist, noise, singular)
         for transform in inner.transforms:
-            value = transform(value)
-            if isinstance(transform, ExpTransform):
-                # Saturated predictions stay finite.
-                value = jnp.minimum(value, jnp.sqrt(jnp.finfo(value.dtype).max))
+            # Saturated predictions stay finite.
+            exponential = isinstance(transform, ExpTransform)
+            value = capped_exp(value) if exponential else transform(value)
         return value
     if _has_quantiles(inner):
         return inner.icdf(ndtr(noise))
