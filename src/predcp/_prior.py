@@ -303,14 +303,15 @@ class ComplexityPrior(dist.TransformedDistribution, metaclass=Constructed):
         return stan_functions(quick.pi, cast(Any, quick.complexity), log_mass, name, __version__)
 
     def to_inla(
-        self, parameter: str = "log precision", tail: float = 1e-4, error: float = 1e-4
+        self, parameter: str = "log precision", tail: float = 1e-10, error: float = 1e-4
     ) -> str:
         """This prior as a table for INLA, `table: theta ... log density ...`, Jacobian included.
 
         **Arguments**
         - `parameter`: what theta is: `log precision`, `log standard deviation` or `log variance`.
-        - `tail`: probability left out at each end; it may be more, because theta stays within 100 of 0.
-        - `error`: largest error of a cubic spline through the table, in the log density.
+        - `tail`: probability left out at each end; it may be more, because theta stays within 100 of 0, and
+            1e-6 in single precision. INLA cannot be trusted outside of the table.
+        - `error`: largest error of INLA's spline through the table, in the log density.
         """
         self._require_one_scale("to_inla")
         return inla_table(self.log_scale(), self.complexity.unit, parameter, tail, error)
