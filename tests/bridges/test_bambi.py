@@ -113,8 +113,10 @@ def test_what_it_cannot_take_is_refused():
     on_variance = predcp.ComplexityPrior(
         predcp.HalfCauchy(0.4), predcp.LinearEvidence(jnp.ones((3, 1)))
     )
-    with pytest.raises(ValueError, match="on a standard deviation"):
+    with pytest.raises(ValueError, match="source must be on a standard deviation"):
         bridge.prior(on_variance)
+    with pytest.raises(ValueError, match="source must be a bambi.Model or a ComplexityPrior"):
+        bridge.prior(dist.HalfNormal())
     model = bmb.Model("y ~ x + (1|g)", DATA, family="poisson")
     with pytest.raises(ValueError, match="needs scale, a name, and statement"):
         bridge.prior(model)

@@ -14,7 +14,7 @@ from tests.exports import posteriors
 import predcp
 
 pm = pytest.importorskip("pymc", reason="the extra `pymc` is not installed")
-from predcp.bridges import _pymc_vector  # noqa: E402
+from predcp.bridges import _pymc_process  # noqa: E402
 from predcp.bridges import pymc as bridge  # noqa: E402
 
 GROUPS = np.repeat(np.arange(8), 5)
@@ -214,9 +214,19 @@ def test_a_prior_that_calls_jax_refuses_to_run_in_a_forked_process(monkeypatch):
         bridge.scale("tau", SEVERAL["another pi"])
     function, point = model.compile_dlogp(), {"log_tau": np.zeros(())}
     function(point)
-    monkeypatch.setattr(_pymc_vector, "_PROCESS", -1)
+    monkeypatch.setattr(_pymc_process, "_PROCESS", -1)
     with pytest.raises(RuntimeError, match="cannot run in a forked process: sample with cores=1"):
         function(point)
+
+
+@pytest.mark.parametrize("name", ["table", "several"])
+def test_draws_refuse_to_run_in_a_forked_process(name, monkeypatch):
+    """Sequential Monte Carlo draws from the prior in its processes."""
+    table = predcp.ComplexityPrior(PIS["half-cauchy"], LINEAR)
+    drawn = bridge.dist({"table": table, **SEVERAL}[name])
+    monkeypatch.setattr(_pymc_process, "_PROCESS", -1)
+    with pytest.raises(RuntimeError, match="a draw of this prior calls JAX, which cannot run"):
+        pm.draw(drawn, random_seed=0)
 
 
 @pytest.mark.long

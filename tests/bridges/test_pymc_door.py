@@ -171,6 +171,23 @@ def test_a_scale_sampled_as_its_logarithm_can_be_audited(by_hand):
     assert 0.5 * median < audited["tau"].tau[1] < 2.0 * median
 
 
+def test_a_stated_prior_can_be_stated_again():
+    options = {"noise_draws": 4, "method": "plain"}
+    first, second = (predcp.tail(odds_ratio=ratio, probability=0.05) for ratio in (2.0, 4.0))
+    model = bridge.with_complexity(surgery(), {"tau": first}, **options)
+    again = bridge.with_complexity(model, {"tau": second}, **options)
+    assert {rv.name for rv in again.free_RVs} == {"average", "log_tau", "log_odds"}
+    assert [each.name for each in again.deterministics] == ["tau"]
+    log_tau = np.linspace(-4.0, 2.0, 5)
+    wanted = bridge.prior_of(model, "tau", second, **options).log_scale().log_prob(log_tau)
+    found = pm.logp(again["log_tau"], log_tau).eval()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+    point = again.initial_point()
+    moved = again.compile_logp()(point | {"log_tau": point["log_tau"] + 1.0})
+    # The effects follow the new scale.
+    assert np.isfinite(moved) and moved != again.compile_logp()(point)
+
+
 def test_what_pm_do_sets_is_known():
     done = pm.do(surgery(), {"average": -2.0})
     options = {"noise_draws": 4, "method": "plain"}

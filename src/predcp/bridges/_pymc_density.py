@@ -21,6 +21,7 @@ from predcp._divergence_priors import (
     LogCauchy,
 )
 from predcp._prior import ComplexityPrior
+from predcp.bridges._pymc_process import require_no_fork
 
 # Beyond this exponent the log density of a tail cannot tell scales apart.
 _FARTHEST = 150.0
@@ -93,6 +94,7 @@ class Draws:
         self.prior, self.of_scale = prior, of_scale
 
     def __call__(self, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+        require_no_fork("a draw of this prior")
         shape = () if size is None else tuple(np.atleast_1d(size))
         # Neither end is drawn, because quantiles of heavy tails are infinite there.
         q = np.clip(rng.random(shape), 2.0**-54, 1.0 - 2.0**-53)
@@ -127,6 +129,7 @@ class Quantile(Op):
 
     def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
         """Compute them."""
+        require_no_fork("a quantile of this prior")
         log_tau = np.asarray(self.prior.log_scale().icdf(jnp.asarray(inputs[0])))
         found = np.exp(log_tau) if self.of_scale else log_tau
         output_storage[0][0] = np.asarray(found, node.outputs[0].dtype)

@@ -56,10 +56,13 @@ class Program:
     Random variables, deterministics and potentials keep their names. A scale with a complexity prior that
     PyMC samples as its logarithm is the site, and the logarithm is deterministic. Data are those of
     the model when the program was made.
+
+    `logs`: by name of such a scale, the variable of the model that is its logarithm.
     """
 
     def __init__(self, model: Any):
         self._scales = _scales_of_logs(model)
+        self.logs = {scale.name: log for log, scale in self._scales.items()}
         variables = [*self._scales.values(), *model.basic_RVs]
         self._model_variables = {each: each.name for each in variables}
         self._sites: list[_Site] = []

@@ -4,7 +4,6 @@ For scales that depend on those before them, and for any pi.
 Objects, not lambdas: PyMC pickles models that it samples in processes.
 """
 
-import os
 from typing import Any
 
 import jax
@@ -14,9 +13,7 @@ import pytensor.tensor as pt  # pyright: ignore[reportMissingImports]
 from pytensor.link.jax.ops import JAXOp  # pyright: ignore[reportMissingImports]
 
 from predcp._prior import ComplexityPrior
-
-# A new process imports this file, a forked one does not.
-_PROCESS = os.getpid()
+from predcp.bridges._pymc_process import require_no_fork
 
 
 class InOneProcess(JAXOp):
@@ -24,11 +21,7 @@ class InOneProcess(JAXOp):
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
         """Compute the function, or say how to sample."""
-        if os.getpid() != _PROCESS:
-            raise RuntimeError(
-                "this prior has no table, so PyMC calls JAX, which cannot run in a forked process: "
-                "sample with cores=1, mp_ctx='spawn', or nuts_sampler='nutpie' or 'numpyro'"
-            )
+        require_no_fork("the density of this prior, which has no table,")
         super().perform(node, inputs, outputs)
 
     def pullback(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
@@ -75,6 +68,7 @@ class VectorDraws:
         self.prior, self.of_scale = prior, of_scale
 
     def __call__(self, *_: Any, rng: np.random.Generator, size: Any = None) -> np.ndarray:
+        require_no_fork("a draw of this prior")
         shape = () if size is None else tuple(np.atleast_1d(size))
         key = jax.random.key(rng.integers(2**63))
         # The size of several independent scales has their number in it.

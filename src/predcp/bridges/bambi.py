@@ -41,13 +41,16 @@ def prior(source: Any, scale: str | None = None, statement: Any = None, **option
         if scale is None or statement is None:
             raise ValueError("prior of a Bambi model needs scale, a name, and statement")
         source = bridge.prior_of(_built(source), scale, statement, **options)
-    unit = getattr(getattr(source, "complexity", None), "unit", None)
-    if unit == "variance":
+    if not isinstance(source, ComplexityPrior):
         raise ValueError(
-            "complexity_prior must be on a standard deviation, which is what Bambi's sigma is; "
-            "this one is on a variance"
+            f"source must be a bambi.Model or a ComplexityPrior, got {type(source).__name__}"
         )
-    complexity_prior: ComplexityPrior = source
+    if source.complexity.unit == "variance":
+        raise ValueError(
+            "source must be on a standard deviation, which is what Bambi's sigma is; this prior is on "
+            "a variance"
+        )
+    complexity_prior = source
 
     def make(name: str, dims: Any = None, shape: Any = None, **_: Any) -> Any:
         options = {

@@ -6,7 +6,7 @@ PyTensor. Priors without a table call JAX. The door reads a model as a NumPyro p
 for both languages.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -27,7 +27,7 @@ with needs("pymc"):
     from predcp.bridges._pymc_vector import Start, VectorDraws, VectorLogDensity, median
 
 
-def program(model: Any) -> Callable[[], None]:
+def program(model: Any) -> Program:
     """The NumPyro program of a PyMC model, with the data that the model has now.
 
     It takes no arguments, and variables keep their names. `predcp.budget_of` and NumPyro's samplers
@@ -80,12 +80,16 @@ def with_complexity(
     """
     if not isinstance(priors, Mapping):
         raise ValueError(f"priors must map names of scales to priors, got {type(priors).__name__}")
+    read = program(model)
     graph, memo = pm.model.fgraph.fgraph_from_model(model)
-    for name, prior in _priors(model, priors, rest, options).items():
+    for name, prior in _priors(model, read, priors, rest, options).items():
         with pm.Model(model=None) as single:
             scale(name, prior)
         _, made = pm.model.fgraph.fgraph_from_model(single)
-        pm.pytensorf.toposort_replace(graph, ((memo[model[name]], made[single[name]]),))
+        # A scale that is sampled as its logarithm already stays the exponential of the new one.
+        log = read.logs.get(name)
+        old, new = (model[name], single[name]) if log is None else (log, single[f"log_{name}"])
+        pm.pytensorf.toposort_replace(graph, ((memo[old], made[new]),))
     return pm.model.fgraph.model_from_fgraph(graph, mutate_fgraph=True)
 
 
@@ -96,13 +100,12 @@ def prior_of(
 
     **Arguments**: `scale`, its name; `prior` on its divergence, or a statement; the others as there.
     """
-    return _priors(model, {scale: prior}, rest, options)[scale]
+    return _priors(model, program(model), {scale: prior}, rest, options)[scale]
 
 
 def _priors(
-    model: Any, priors: Mapping[str, Any], rest: Any, options: Mapping[str, Any]
+    model: Any, read: Program, priors: Mapping[str, Any], rest: Any, options: Mapping[str, Any]
 ) -> dict[str, ComplexityPrior]:
-    read = program(model)
     if isinstance(rest, str) and rest == "given":
         raise ValueError(
             'rest="given" needs NumPyro: predcp.with_complexity(program(model), ...); here it must be '
