@@ -82,7 +82,7 @@ test-long: $(STAMP)  ## run the tests that take minutes each
 TESTS_plot := tests/test_plot.py
 TESTS_experiments := tests/experiments tests/data tests/cli
 TESTS_explore := tests/explore
-TESTS_cluster := tests/experiments/test_ray_engine.py
+TESTS_cluster := tests/experiments/test_ray_engine.py tests/experiments/test_pages.py
 TESTS_pymc := tests/bridges
 WITH_pymc := nutpie "blackjax<1.6"
 TESTS_bambi := tests/bridges/test_bambi.py tests/bridges/test_bridge_pages.py
