@@ -40,7 +40,7 @@ OUTPUT = Path(__file__).parent / "results" / "posteriors.json"
 ENGINES = {
     "numpyro": (("numpyro",), in_numpyro),
     "pymc": (("pymc",), in_pymc),
-    "stan": (("httpstan",), lambda example: in_stan(example)[0]),
+    "stan": (("httpstan",), lambda example, draws: in_stan(example, draws=draws)[0]),
     "pymc with nutpie": (("pymc", "nutpie"), partial(in_pymc, sampler="nutpie")),
     "pymc with numpyro": (("pymc",), partial(in_pymc, sampler="numpyro")),
     "pymc with blackjax": (("pymc", "blackjax"), partial(in_pymc, sampler="blackjax")),
@@ -54,10 +54,10 @@ PACKAGES = {"httpstan": "pystan"}
 BAR = 3.0
 
 
-def measure(engine: str, name: str) -> dict[str, Any]:
+def measure(engine: str, name: str, draws: int) -> dict[str, Any]:
     """Quantiles and errors of one model in one engine."""
     needed, draw = ENGINES[engine]
-    found, errors = quantiles(draw(EXAMPLES[name]))
+    found, errors = quantiles(draw(EXAMPLES[name], draws=draws))
     versions = {each: metadata.version(PACKAGES.get(each, each)) for each in needed}
     return {
         "quantiles": found.tolist(),
@@ -97,26 +97,26 @@ def main() -> None:
     here = [name for name, (needed, _) in ENGINES.items() if all(map(find_spec, needed))]
     parser.add_argument("--engines", nargs="*", choices=list(ENGINES), default=here)
     parser.add_argument("--again", action="store_true", help="measure stored ones, too")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="of each of the chains")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     stored = json.loads(options.output.read_text()) if options.output.is_file() else {}
-    rows = stored.get("models", {})
+    # Longer chains are stored apart.
+    key = "results" if options.draws == DRAWS else f"results of {options.draws} draws"
+    rows = stored.get(key, {}).get("models", {})
     for name, engine in itertools.product(EXAMPLES, options.engines):
         row = rows.setdefault(name, {})
         if engine in row and not options.again:
             continue
-        row[engine] = measure(engine, name)
-        results = {
-            "settings": {
-                "chains": CHAINS, "warmup": WARMUP, "draws": DRAWS, "target_accept": ACCEPT,
-                "quantiles": QUANTILES, "parameters": PARAMETERS, "bar_in_errors": BAR,
-            },
-            "compared": compared(rows),
-            "models": rows,
+        row[engine] = measure(engine, name, options.draws)
+        stored["settings"] = {
+            "chains": CHAINS, "warmup": WARMUP, "draws": DRAWS, "target_accept": ACCEPT,
+            "quantiles": QUANTILES, "parameters": PARAMETERS, "bar_in_errors": BAR,
         }  # fmt: skip
-        options.output.write_text(json.dumps(results) + "\n")
-        print(name, engine, json.dumps(results["compared"]), flush=True)
+        stored[key] = {"compared": compared(rows), "models": rows}
+        options.output.write_text(json.dumps(stored) + "\n")
+        print(name, engine, json.dumps(stored[key]["compared"]), flush=True)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def prior_of(example: Example) -> predcp.ComplexityPrior:
     return predcp.ComplexityPrior(predcp.HalfCauchy(0.4), complexity)
 
 
-def in_numpyro(example: Example, seed: int = 0) -> np.ndarray:
+def in_numpyro(example: Example, seed: int = 0, draws: int = DRAWS) -> np.ndarray:
     """Draws of NumPyro's NUTS."""
     prior = prior_of(example).tabulated().log_scale()
 
@@ -106,7 +106,7 @@ def in_numpyro(example: Example, seed: int = 0) -> np.ndarray:
     mcmc = numpyro.infer.MCMC(
         numpyro.infer.NUTS(model, target_accept_prob=ACCEPT),
         num_warmup=WARMUP,
-        num_samples=DRAWS,
+        num_samples=draws,
         num_chains=CHAINS,
         chain_method="sequential",
         progress_bar=False,
@@ -116,7 +116,9 @@ def in_numpyro(example: Example, seed: int = 0) -> np.ndarray:
     return np.concatenate([np.asarray(found["log_tau"])[..., None], np.asarray(found["z"])], -1)
 
 
-def in_pymc(example: Example, seed: int = 2, sampler: str = "pymc") -> np.ndarray:
+def in_pymc(
+    example: Example, seed: int = 2, sampler: str = "pymc", draws: int = DRAWS
+) -> np.ndarray:
     """Draws of a sampler of PyMC, with the prior through the bridge."""
     import pymc as pm
 
@@ -128,7 +130,7 @@ def in_pymc(example: Example, seed: int = 2, sampler: str = "pymc") -> np.ndarra
         parameters = example.pymc_parameter(pm, tau * z[GROUPS])
         getattr(pm, example.pymc)("y", **parameters, observed=example.outcomes)
         found = pm.sample(
-            DRAWS,
+            draws,
             tune=WARMUP,
             chains=CHAINS,
             cores=1,
@@ -167,7 +169,7 @@ def stan_model(text: str, **options: Any) -> Any:
         return stan.build(text, **options)
 
 
-def in_stan(example: Example, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def in_stan(example: Example, seed: int = 1, draws: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
     """Draws of Stan's NUTS, with the prior as text; and Stan's own draws of the prior."""
     text = PROGRAM.format(
         functions=prior_of(example).to_stan("tau"),
@@ -176,11 +178,11 @@ def in_stan(example: Example, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     )
     data = {"g": (GROUPS + 1).tolist(), "y": example.outcomes.tolist()}
     fit = stan_model(text, data=data, random_seed=seed).sample(
-        num_chains=CHAINS, num_warmup=WARMUP, num_samples=DRAWS, delta=ACCEPT
+        num_chains=CHAINS, num_warmup=WARMUP, num_samples=draws, delta=ACCEPT
     )
     # PyStan has the chains of one draw next to each other.
     by_chain = [
-        fit[name].reshape(-1, DRAWS, CHAINS).transpose(2, 1, 0) for name in ("log_tau", "z")
+        fit[name].reshape(-1, draws, CHAINS).transpose(2, 1, 0) for name in ("log_tau", "z")
     ]
     return np.concatenate(by_chain, -1), fit["drawn"].ravel()
 
