@@ -1,6 +1,7 @@
 """Double precision by default; single precision is asked for where a test needs it."""
 
 import atexit
+import ctypes
 import gc
 import os
 import re
@@ -49,21 +50,27 @@ if "XLA_FLAGS" not in os.environ:
     os.environ["XLA_FLAGS"] = accepted()
 
 
-_MAPS = "/proc/self/maps"
+_MAPS, _PAGES = Path("/proc/self/maps"), Path("/proc/self/statm")
 # Linux allows a process 65,530 pieces of memory by default, and ends it at one more.
 _MOST_MAPS = 30_000
+# Two processes of the tests should leave room on a machine of 8 GiB.
+_MOST_BYTES = 3 * 2**30
+# What is freed goes back to the system only when it is asked for (glibc).
+_give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
 _done = 0
 
 
 def pytest_runtest_teardown(item):
-    """Compiled programs are pieces of memory each: forget them before there are too many."""
+    """Forget compiled programs before they take too many pieces of memory, or too much of it."""
     global _done
     _done += 1
-    if _done % 20 or not os.path.exists(_MAPS):
+    if _done % 20 or not _MAPS.exists():
         return
-    with open(_MAPS, "rb") as maps:
-        if sum(1 for _ in maps) > _MOST_MAPS:
-            jax.clear_caches()
+    resident = int(_PAGES.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if resident > _MOST_BYTES or _MAPS.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()
+        if _give_back is not None:
+            _give_back(0)
 
 
 @pytest.hookimpl(tryfirst=True)
