@@ -18,6 +18,10 @@ def ticks(location, count):
     with numpyro.plate("locations", 3):
         effect = numpyro.sample("effect", dist.Normal(average, sigma))
     numpyro.sample("y", dist.Poisson(dist.util.jnp.exp(effect[location])), obs=count)
+
+
+def asks(data):
+    return data["nothing"]
 """
 TABLE = "location,count\n" + "".join(f"{place},{n}\n" for place, n in zip("abcabc", range(6)))
 
@@ -31,6 +35,8 @@ def folder(tmp_path, monkeypatch):
         )
     )
     (tmp_path / "ticks.csv").write_text(TABLE)
+    (tmp_path / "from_one.csv").write_text("location,count\n1,2\n2,0\n3,1\n")
+    (tmp_path / "unfinished.py").write_text("def ticks(")
     return tmp_path
 
 
@@ -55,6 +61,9 @@ def test_it_audits_a_program_on_the_columns_of_a_file(folder):
         (["tick_models:ticks"], "needs an argument 'location'"),
         (["tick_models:ticks", "--data", "none.csv"], "none.csv"),
         (["tick_models:ticks", "--data", "ticks.csv", "--scale", "average"], "must be positive"),
+        (["tick_models:ticks", "--data", "from_one.csv"], "index 3 is out of bounds for axis 0"),
+        (["unfinished.py:ticks"], "line 1 of"),
+        (["tick_models:asks", "--data", "ticks.csv"], "KeyError: 'nothing'"),
     ],
 )
 def test_bad_input_says_what_to_change(folder, arguments, words):

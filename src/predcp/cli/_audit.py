@@ -16,7 +16,12 @@ from predcp.cli._options import (
     ScaleOption,
     SeparatorOption,
 )
-from predcp.cli._programs import load_program, match_arguments, read_columns
+from predcp.cli._programs import (
+    load_program,
+    match_arguments,
+    read_columns,
+    require_indices,
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,6 +56,7 @@ def audit_command(
         model = load_program(program)
         columns = {} if data is None else read_columns(data, separator, encoding)
         arguments = match_arguments(model, columns, program)
+        require_indices(model, arguments)
         if not as_json and sys.stderr.isatty():
             print("predcp: compiling", file=sys.stderr, flush=True)
         # By position, since a column may have the name of an option.

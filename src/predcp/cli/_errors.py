@@ -39,6 +39,9 @@ def errors() -> Iterator[None]:
         raise typer.Exit from None
     except TimeoutError as error:
         fail(in_options(str(error)), FAILED)
+    except KeyError as error:
+        # Its message is the key alone, perhaps one of the user's own program.
+        fail(f"KeyError: {error}", MISSING_INPUT)
     except (DataError, SavedModelError, LookupError, OSError) as error:
         fail(in_options(str(error)), MISSING_INPUT)
     except ValueError as error:

@@ -16,7 +16,12 @@ from predcp.cli._options import (
     ScaleOption,
     SeparatorOption,
 )
-from predcp.cli._programs import load_program, match_arguments, read_columns
+from predcp.cli._programs import (
+    load_program,
+    match_arguments,
+    read_columns,
+    require_indices,
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -68,6 +73,7 @@ def explore_command(
             model = load_program(program)
             columns = {} if data is None else read_columns(data, separator, encoding)
             arguments = match_arguments(model, columns, program)
+            require_indices(model, arguments)
             print(f"predcp: auditing {program}", file=sys.stderr, flush=True)
             made = explore.study(model, arguments, program, scale or (), observed or ())
         if check:

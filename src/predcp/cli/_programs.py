@@ -29,6 +29,11 @@ def load_program(name: str) -> Callable[..., Any]:
         module_name = path.stem
     try:
         module = importlib.import_module(module_name)
+    except SyntaxError as error:
+        where = f"line {error.lineno} of {error.filename}"
+        raise LookupError(
+            f"module {module_name!r} cannot be imported: {error.msg}, {where}"
+        ) from error
     except ModuleNotFoundError as error:
         raise LookupError(f"module {module_name!r} cannot be imported: {error}") from error
     if not callable(getattr(module, function_name, None)):
@@ -76,3 +81,23 @@ def match_arguments(
                 f"{program} needs an argument {name!r}, and there is no such column: {known}", USAGE
             )
     return found
+
+
+def require_indices(model: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Refuse an index beyond its array: JAX would take the last entry without a word."""
+    import jax
+    from jax.experimental import checkify
+    from numpyro import handlers
+
+    def run() -> None:
+        handlers.seed(model, jax.random.key(0))(**arguments)
+
+    try:
+        found = jax.jit(checkify.checkify(run, errors=checkify.index_checks))()[0].get()
+    except Exception:  # The audit runs the program again and says what is wrong.
+        return
+    if found:
+        raise ValueError(
+            f"{found.splitlines()[0].rstrip('. ')}. Columns of numbers are passed as they are, and "
+            "indices count from 0; a column of text is coded from 0"
+        )
