@@ -45,11 +45,11 @@ def run(*arguments):
 
 
 def test_it_audits_a_program_on_the_columns_of_a_file(folder):
-    result = run("tick_models.py:ticks", "--data", "ticks.csv", "--json", "--picture", "a.png")
+    result = run("tick_models.py:ticks", "--data", "ticks.csv", "--json", "--picture", "new/a.png")
     assert result.exit_code == 0, result.output
     (row,) = json.loads(result.stdout.splitlines()[0])
     assert row["scale"] == "sigma" and row["prior"] == "HalfCauchy(5)"
-    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -65,5 +65,6 @@ def audit_command(
         found = audit(model, *bound.args, **options, **bound.kwargs)
         print(found.to_json() if as_json else found)
         if picture is not None:
+            picture.parent.mkdir(parents=True, exist_ok=True)
             found.plot().savefig(picture, dpi=120)
             print(f"predcp: a picture in {picture}", file=sys.stderr)
