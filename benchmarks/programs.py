@@ -9,12 +9,13 @@ Two parts, both unless one is named; results/programs.json gets a row as soon as
 
 Each measurement is a process of its own, on a core of its own; chains of programs with many rows have
 a core each. What has a row is left out next time, so that an interrupted run goes on where it stopped;
-`--again` measures it anew.
+`--again` measures it anew. With `--keep FOLDER` a sampler that is stopped goes on from its warm-up.
 """
 
 import argparse
 import json
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -63,11 +64,12 @@ def summary(draws: dict[str, np.ndarray], names: tuple[str, ...] | None) -> dict
 
 
 def measure_program(
-    name: str, prior: str, key: int = 0, size: int = DRAWS
+    name: str, prior: str, key: int = 0, size: int = DRAWS, keep: Path | None = None
 ) -> Iterator[dict[str, Any]]:
     """Sample one program, longer and longer: a row each time the draws have doubled.
 
-    **Arguments**: `size`, number of warm-up steps, and of draws in the first row.
+    **Arguments**: `size`, number of warm-up steps, and of draws in the first row; `keep`, a folder for the
+    state after the warm-up, from which an interrupted measurement goes on.
     """
     example = EXAMPLES[name]
     args, model = example.args(), example.for_sampling()
@@ -82,7 +84,10 @@ def measure_program(
         progress_bar=False,
     )
     start, draws, divergent, steps = time.process_time(), {}, 0, 0.0
-    random, done = jax.random.key(key), 0
+    random, done = jax.random.PRNGKey(key), 0
+    if keep is not None:
+        start -= warm_up(mcmc, random, args, keep / f"{name}, {prior}, {key}, {size}.pickle")
+        random = mcmc.post_warmup_state.rng_key
     while done < MOST_DRAWS:
         mcmc.num_samples = max(done, size)
         mcmc.run(random, *args, extra_fields=("diverging", "num_steps"))
@@ -106,6 +111,20 @@ def measure_program(
         yield row
         if row["rhat"] < BAR_RHAT:
             return
+
+
+def warm_up(mcmc: MCMC, random: jax.Array, args: tuple[Any, ...], path: Path) -> float:
+    """Warm up, or take the state of an earlier warm-up from the file; its seconds if so."""
+    if path.is_file():
+        state, seconds = pickle.loads(path.read_bytes())
+        mcmc.post_warmup_state = state
+        return seconds
+    start = time.process_time()
+    mcmc.warmup(random, *args)
+    seconds = time.process_time() - start
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pickle.dumps((jax.device_get(mcmc.post_warmup_state), seconds)))
+    return 0.0
 
 
 def measure_calibration(case: str, share: str) -> Iterator[dict[str, Any]]:
@@ -260,6 +279,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure what has a row, too")
     parser.add_argument("--size", type=int, default=DRAWS, help="warm-up steps, and first draws")
     parser.add_argument("--key", type=int, default=0, help="random seed of the samplers")
+    parser.add_argument("--keep", type=Path, help="folder for states of unfinished samplers")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--task", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -267,7 +287,8 @@ def main() -> None:
         parser.error(f"parts are {', '.join(MEASURES)}, got {', '.join(unknown)}")
     if options.task:
         part, name, which = options.task
-        more = {"key": options.key, "size": options.size} if part == "programs" else {}
+        more = {"key": options.key, "size": options.size, "keep": options.keep}
+        more = more if part == "programs" else {}
         for row in MEASURES[part](name, which, **more):
             print(json.dumps(row), flush=True)
         return
@@ -282,9 +303,9 @@ def main() -> None:
     # The longest first, so that none is left alone at the end.
     wanted.sort(key=cores_of, reverse=True)
     print(f"{len(wanted)} measurements on {options.jobs} cores", flush=True)
-    work_all(
-        wanted, options.jobs, ["--key", str(options.key), "--size", str(options.size)], results
-    )
+    arguments = ["--key", str(options.key), "--size", str(options.size)]
+    arguments += ["--keep", str(options.keep)] if options.keep else []
+    work_all(wanted, options.jobs, arguments, results)
 
 
 if __name__ == "__main__":
