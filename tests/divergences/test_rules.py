@@ -187,30 +187,36 @@ def _classes(predictor, cutpoints):
     return np.pad(above, [*ends, (1, 0)], constant_values=1.0) - np.pad(above, [*ends, (0, 1)])
 
 
-@pytest.mark.parametrize("stay", ["known to stay", "stay", "move"])
-def test_ordered_classes_whether_their_cutpoints_move_or_stay(stay):
+@pytest.mark.parametrize("divergence", [predcp.kl, predcp.jensen_shannon])
+@pytest.mark.parametrize("stay", ["known to stay", "velocity unknown", "stay", "move"])
+def test_ordered_classes_whether_their_cutpoints_move_or_stay(stay, divergence):
     random = np.random.default_rng(3)
     start = {"predictor": random.normal(size=(5, 1)), "cutpoints": np.array([-1.0, 0.2, 1.0])}
     move = {"predictor": random.normal(size=(5, 1)), "cutpoints": np.zeros((1, 1))}
-    if stay != "known to stay":
+    if stay in ("stay", "move"):
         move["cutpoints"] = 0.1 * random.normal(size=(5, 3)) * (stay == "move")
-    rule = predcp.kl.rule(dist.OrderedLogistic)
+    rule = divergence.rule(dist.OrderedLogistic)
 
-    def both(known, unknown, log_size):
-        direction = {**known, **unknown}
+    @jax.jit
+    def run(unknown, log_size):
+        # Values are known while the program is traced only outside of its arguments.
+        direction = unknown if stay in ("stay", "move") else move
         value = rule.value(start, direction, log_size)
-        slope = rule.slope(start, direction, log_size, direction)
-        return log_abs_sum_and_ratio(value, slope, keep=1)
+        velocity = move if stay == "known to stay" else unknown
+        return log_abs_sum_and_ratio(
+            value, rule.slope(start, direction, log_size, velocity), keep=1
+        )
 
-    # Values are known while the program is traced only outside of its arguments.
-    unknown = {} if stay == "known to stay" else move
-    run = jax.jit(lambda unknown, log_size: both(move, unknown, log_size))
     for size in (0.1, 1.0, 4.0):
         at = jnp.full(5, np.log(size))
         (log_value, log_elasticity), (slope, _) = jax.jvp(
-            lambda log_size: run(unknown, log_size), (at,), (jnp.ones(5),)
+            lambda log_size: run(move, log_size), (at,), (jnp.ones(5),)
         )
         there = {key: start[key] + size * move[key] for key in start}
         p, q = _classes(**there), _classes(**start)
-        np.testing.assert_allclose(np.exp(log_value), np.sum(p * np.log(p / q), -1), rtol=1e-11)
+        exact = np.sum(p * np.log(p / q), -1)
+        if divergence is predcp.jensen_shannon:
+            middle = (p + q) / 2.0
+            exact = 0.5 * np.sum(p * np.log(p / middle) + q * np.log(q / middle), -1)
+        np.testing.assert_allclose(np.exp(log_value), exact, rtol=1e-10)
         np.testing.assert_allclose(np.exp(log_elasticity), slope, rtol=1e-11)

@@ -61,14 +61,19 @@ def _widths(coordinates: Coordinates) -> Array:
     return cutpoints[..., 1:] - cutpoints[..., :-1]
 
 
+def _widths_move(direction: Coordinates) -> bool:
+    """Whether widths may move; one number for all cutpoints does not move them."""
+    cutpoints = direction["cutpoints"]
+    return cutpoints.shape[-1] > 1 and not stays(cutpoints)
+
+
 def _pair(reference: Coordinates, direction: Coordinates, size: Array) -> _Ordered:
     # Where the cutpoints stay, all levels have one displacement, which is an axis of one.
     c = coin(_levels(reference), size * _common(direction))
     width_0 = _widths(reference)
     share_0 = -jnp.expm1(-width_0)
-    if stays(direction["cutpoints"]):
-        width, share, narrower = width_0, share_0, jnp.zeros_like(width_0)
-    else:
+    width, share, narrower = width_0, share_0, jnp.zeros_like(width_0)
+    if _widths_move(direction):
         change = size * _widths(direction)
         width, share = width_0 + change, -jnp.expm1(-(width_0 + change))
         narrower = -jnp.log1p(-jnp.exp(-width_0) * jnp.expm1(-change) / share_0)
@@ -90,7 +95,7 @@ def _common(direction: Coordinates) -> Array:
 def _score(log_p: Array, log_q: Array, width: Array, velocity: Coordinates) -> Array:
     """Derivative of the log probability of each class along a velocity."""
     levels, between = _common(velocity), jnp.zeros_like(width)
-    if not stays(velocity["cutpoints"]):
+    if _widths_move(velocity):
         between = jnp.exp(-width) / -jnp.expm1(-width) * _widths(velocity)
     return _ends(jnp.exp(log_q) * levels, -jnp.exp(log_p) * levels, between)
 
