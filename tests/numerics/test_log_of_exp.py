@@ -148,3 +148,11 @@ def test_other_programs_and_other_results_are_left_alone():
     })  # fmt: skip
     assert jax.grad(lambda x: without_overflow(both)(x)["odd"])(x) == 7.0
     assert without_overflow(jnp.log)(x) == jnp.log(x)
+
+
+def test_a_factor_that_overflows_is_capped_with_its_slope():
+    rewritten = without_overflow(lambda a: jnp.exp(a) * jnp.asarray([-1.0, 0.0, 2.0]))
+    value, slope = jax.jvp(rewritten, (jnp.asarray(1e4),), (jnp.asarray(1.0),))
+    assert np.all(np.isfinite(value)) and value[0] < -1e150 and value[1] == 0.0
+    np.testing.assert_array_equal(slope, 0.0)
+    np.testing.assert_array_equal(rewritten(jnp.asarray(0.5)), np.exp(0.5) * np.array([-1, 0, 2]))

@@ -12,6 +12,8 @@ from numpyro.infer.util import log_density
 from scipy import special, stats
 
 import predcp
+from predcp.program._increasing import GRID, require_increasing_values
+from predcp.program._noise import drawn
 
 GROUP, COUNTS = np.array([0, 0, 1, 2]), np.array([1, 3, 0, 2])
 PI = predcp.Exponential(mean=0.3)
@@ -240,6 +242,16 @@ def lognormal(ability, y):
 ABILITY, ANSWERS = np.array([-2.0, 0.3, 1.0, 4.0]), np.array([0, 1, 1, 0])
 
 
+def test_draws_of_an_exponential_are_capped_with_their_slope():
+    def at(scale):
+        return drawn(dist.LogNormal(0.0, scale), jnp.asarray([-1.0, 0.0, 1.0]))
+
+    value, slope = jax.jvp(at, (jnp.asarray(1e4),), (jnp.asarray(1.0),))
+    assert np.all(np.isfinite(value)) and value[2] > 1e150
+    np.testing.assert_array_equal(slope, 0.0)
+
+
+@pytest.mark.long
 def test_an_exponential_of_the_scale_saturates_and_does_not_overflow():
     options = {"noise_draws": 4, "method": "plain"}
     model = discriminations(lambda tau, z: jnp.exp(tau * z))
@@ -262,6 +274,18 @@ def test_an_exponential_of_the_scale_saturates_and_does_not_overflow():
     assert handlers.seed(better, jax.random.key(0))(ABILITY, ANSWERS) is None
 
 
+def test_numbers_that_overflow_are_told_from_rounding():
+    fine = np.arange(float(GRID.size))
+    for wrong, words in (
+        (np.where(fine > 9, np.nan, fine), r"at tau = 90: numbers of the program overflow float64"),
+        (np.where(fine == 3, np.nan, fine), "rounding in float64"),
+        (np.where(fine > 3, np.inf, fine), "rounding in float64"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            require_increasing_values("tau", wrong)
+
+
+@pytest.mark.long
 def test_other_numbers_that_overflow_are_refused_with_the_cure():
     model = discriminations(lambda tau, z: jnp.cosh(tau * z))
     with pytest.raises(ValueError, match=r"numbers of the program overflow float64.*jnp.minimum"):
