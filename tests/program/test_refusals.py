@@ -305,6 +305,7 @@ def test_wrong_arguments_of_complexity_of(change, match):
     [
         (lambda m: predcp.with_complexity(3, {"tau": 1}), r"model must be a NumPyro program"),
         (lambda m: predcp.with_complexity(m, {}), r"priors must map names"),
+        (lambda m: predcp.with_complexity(m, {"tau": 2.0}), r"prior of 'tau' must be a sentence"),
         (
             lambda m: predcp.with_complexity(m, {"tau": predcp.Exponential()}, rest="all"),
             r"rest must be",

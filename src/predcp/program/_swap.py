@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 from jaxtyping import Array
 from numpyro import handlers
+from numpyro.distributions import Distribution
 
 from predcp._budget import Budget, Total
 from predcp._divergence_priors import DivergencePrior, GivenPrior, LogCauchy
@@ -104,6 +105,12 @@ def with_complexity(
         raise ValueError(
             "priors must map names of scales to priors on a divergence or statements, or be a Budget"
         )
+    for name, prior in ({} if isinstance(priors, Budget) else priors).items():
+        if not isinstance(prior, Tail | Distribution):
+            raise ValueError(
+                f"the prior of {name!r} must be a sentence, such as predcp.tail(rate_ratio=2.0), or a prior on "
+                f"the divergence, such as predcp.Exponential(mean=0.2); got {prior!r}"
+            )
     if hasattr(model, SWAPPED):
         raise ValueError(
             "model already has complexity priors: name all scales in one call, "
