@@ -108,8 +108,8 @@ def with_complexity(
     for name, prior in ({} if isinstance(priors, Budget) else priors).items():
         if not isinstance(prior, Tail | Distribution):
             raise ValueError(
-                f"the prior of {name!r} must be a sentence, such as predcp.tail(rate_ratio=2.0), or a prior on "
-                f"the divergence, such as predcp.Exponential(mean=0.2); got {prior!r}"
+                f"the prior of {name!r} must be a sentence, such as predcp.tail(rate_ratio=2.0), or a "
+                f"prior on the divergence, such as predcp.Exponential(mean=0.2); got {prior!r}"
             )
     if hasattr(model, SWAPPED):
         raise ValueError(
