@@ -26,6 +26,7 @@ STYLE = """<style>
   padding: 10px 16px; margin: 0 0 14px; font: 0.92rem/1.5 system-ui, sans-serif; color: #7a1a12;
   overflow-wrap: anywhere; }
 .predcp-hint { border-color: #52606d; background: #f1f4f8; color: #323f4b; }
+.predcp-note + .predcp-hint { margin-top: 12px; }
 .predcp-charts .predcp-summary { margin: 0; font-size: 0.92rem; line-height: 1.5; }
 .predcp-charts .predcp-present { border-color: #7b8794; background: #f5f7fa; }
 .predcp-scale { font: 650 1.15rem system-ui, sans-serif; color: #1f2933; margin: 4px 0 10px; }
