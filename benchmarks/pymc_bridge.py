@@ -175,28 +175,34 @@ def measure(models: dict[str, Any], repeats: int, count: int) -> dict[str, Any]:
     }
 
 
+MODELS: dict[str, Callable[[], dict[str, Any]]] = {
+    "schools": lambda: one_scale(schools()),
+    "radon": lambda: one_scale(radon()),
+    "counts": lambda: one_scale(counts()),
+    "two scales": two_scales,
+    "another pi": another_pi,
+    "depth": depth,
+}
+
+
 def main() -> None:
-    """Measure every model."""
+    """Measure models, and store each row with its conditions."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=41)
     parser.add_argument("--count", type=int, default=500, help="most calls in one turn")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    results: dict[str, Any] = {
-        "environment": conditions(),
-        "pytensor": metadata.version("pytensor"),
-        "draws": DRAWS,
-        "bar_ratio": BAR,
-    }
-    models = {each.__name__: one_scale(each()) for each in (schools, radon, counts)}
-    models |= {"two scales": two_scales(), "another pi": another_pi(), "depth": depth()}
-    for name, pair in models.items():
-        results[name] = measure(pair, options.repeats, options.count)
-        print(name, results[name], flush=True)
-    stored = json.loads(options.output.read_text()) if options.output.is_file() else {}
-    stored[f"pymc {metadata.version('pymc')}"] = results
-    options.output.write_text(json.dumps(stored, indent=2) + "\n")
+    version = f"pymc {metadata.version('pymc')}"
+    for name in options.models:
+        row = measure(MODELS[name](), options.repeats, options.count)
+        row["environment"] = conditions() | {"pytensor": metadata.version("pytensor")}
+        print(name, row, flush=True)
+        stored = json.loads(options.output.read_text()) if options.output.is_file() else {}
+        stored |= {"draws": DRAWS, "bar_ratio": BAR}
+        stored.setdefault(version, {})[name] = row
+        options.output.write_text(json.dumps(stored, indent=2) + "\n")
 
 
 if __name__ == "__main__":
