@@ -63,7 +63,8 @@ def test_a_lead_too_small_to_matter_is_no_lead():
     models = {"base-rate": None, "logistic": plain()}
     found = predcp.compare(x, y, models, folds=2, repeats=1)
     assert found.difference("logistic", "base-rate").clear
-    assert "leads by too little to matter (log score -0.693" in found.sentence
+    assert "leads by too little to matter (5" in found.sentence
+    assert "% of the rows right, the true class typically given 50% probability" in found.sentence
 
 
 def test_too_few_rows_to_tell():
@@ -72,7 +73,8 @@ def test_too_few_rows_to_tell():
     y = 1.5 * x[:, 0] + random.normal(size=30)
     found = predcp.compare(x, y, ["base-rate", "sklearn-ridge"], folds=2, repeats=1)
     assert found.sentence.startswith("Too few rows or folds to tell: scikit-learn's ridge leads")
-    assert "with 30 rows in 2 folds a lead of" in found.sentence
+    assert "with 30 rows in 2 folds only a model with" in found.sentence
+    assert "% smaller errors would be found in 80 of 100 such tables" in found.sentence
 
 
 def test_the_sentence_where_something_does(tmp_path):
@@ -287,9 +289,14 @@ def test_several_classes_and_rare_ones():
         ({"models": {"x": 3}}, "must be a scikit-learn estimator"),
         ({"models": {"x": LinearRegression()}}, "must be a classifier"),
         ({"models": {"x": RidgeClassifier()}}, "has no predict_proba"),
-        ({"folds": 1}, "folds must be at least 2"),
-        ({"repeats": 0}, "repeats must be at least 1"),
-        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"folds": 1}, "folds must be a whole number of at least 2"),
+        ({"folds": 2.5}, "folds must be a whole number of at least 2, got 2.5"),
+        ({"folds": "5"}, "folds must be a whole number of at least 2, got '5'"),
+        ({"seed": None}, "seed must be a whole number of at least 0, got None"),
+        ({"jobs": 1.5}, "jobs must be a whole number of at least 1, got 1.5"),
+        ({"max_seconds": "60"}, "max_seconds must be positive or None"),
+        ({"repeats": 0}, "repeats must be a whole number of at least 1"),
+        ({"jobs": 0}, "jobs must be a whole number of at least 1"),
         ({"max_seconds": 0}, "max_seconds must be positive"),
         ({"inference": "magic"}, "inference must be one of laplace"),
         ({"missing": "guess"}, "missing must be one of"),
@@ -298,6 +305,10 @@ def test_several_classes_and_rare_ones():
         ({"y": SIGNAL[:50]}, "y must have shape"),
         ({"y": np.where(NOISE, np.nan, 1.0)}, "y has .* missing values"),
         ({"y": np.zeros(120)}, "constant"),
+        ({"y": np.where(NOISE, np.inf, 1.0)}, "the target 'y' holds an infinite value"),
+        ({"y": pandas.date_range("2020-01-01", periods=120)}, "the target 'y' holds dates"),
+        ({"y": np.arange(120.0)}, "if the values of the target are classes, say so: classes=True"),
+        ({"X": X + 1j}, "complex numbers"),
         ({"X": np.full((120, 2), 1.0)}, "no column that varies"),
         ({"X": pandas.DataFrame({"when": ["2020-01-0" + str(k % 9 + 1) for k in range(120)]})}, "dates"),
         ({"X": np.where(X > 2, np.inf, X)}, "infinite"),
@@ -340,6 +351,32 @@ def test_all_columns_of_no_use_are_named_at_once_and_can_be_dropped():
     assert "Can this be right? The column told alone tells the target" in str(doubted)
     with pytest.raises(ValueError, match="drop names the column visits"):
         predcp.compare(frame, SIGNAL, QUICK, drop="visits")
+
+
+def test_few_rows_that_a_column_tells_by_chance_raise_no_doubt():
+    """Of six rows a column of noise separates the classes once in ten times; of thirty never."""
+    chance = {"models": ["base-rate"], "folds": 2, "repeats": 1}
+    few = predcp.compare(np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1], **chance)
+    assert "Can this be right?" not in few.sentence
+    many = predcp.compare(np.arange(30.0)[:, None], np.repeat([0, 1], 15), **chance)
+    assert "Can this be right?" in many.sentence
+    both = np.c_[np.arange(30.0), np.arange(30.0) ** 2]
+    many = predcp.compare(both, np.repeat([0, 1], 15), **chance)
+    assert "Each of the columns x0 and x1 tells the target of every row" in many.sentence
+
+
+def test_the_report_says_what_was_left_out_and_what_the_target_is():
+    counts = np.random.default_rng(0).poisson(2.0, 120)
+    frame = table_of(same=1.0, empty=np.nan)
+    models = {"base-rate": None, "broken": Failing()}
+    with pytest.warns(UserWarning):
+        found = predcp.compare(frame, counts, ["base-rate"], folds=2, repeats=1)
+    assert "Left out, as they never vary: same, empty." in found.notes
+    assert any("The target is taken as a number, with" in note for note in found.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = predcp.compare(X, SIGNAL, models, folds=2, repeats=1)
+    assert found.sentence.endswith("Could not be fitted: broken.")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Compare models on one table: the entry points."""
 
-import math
 import os
 import tempfile
 import warnings
@@ -9,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from predcp._support.check import require_whole
 from predcp.comparison._cells import Design, list_cells
 from predcp.comparison._comparison import Comparison, summarise
 from predcp.comparison._folds import check_folds
@@ -110,9 +110,8 @@ def _run(
     store: str | os.PathLike[str] | None,
     progress: Any,
 ) -> Comparison:
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}")
-    if max_seconds is not None and not max_seconds > 0.0:
+    require_whole("jobs", jobs)
+    if max_seconds is not None and not (isinstance(max_seconds, int | float) and max_seconds > 0.0):
         raise ValueError(f"max_seconds must be positive or None, got {max_seconds}")
     choices = choose(models, problem.task, problem.weights is not None)
     if models is None and problem.weights is not None and problem.task == "regression":
@@ -150,15 +149,12 @@ def _run(
 
 
 def _design(folds: int, repeats: int, inference: str, seed: int) -> Design:
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2, got {folds}")
-    if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}")
+    require_whole("folds", folds, 2)
+    require_whole("repeats", repeats)
+    require_whole("seed", seed, 0)
     if inference not in INFERENCES:
         raise ValueError(f"inference must be one of {', '.join(INFERENCES)}, got {inference!r}")
-    if not 0 <= seed < math.inf:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    return Design(folds, repeats, inference, seed)
+    return Design(int(folds), int(repeats), inference, int(seed))
 
 
 def _check_missing(missing: str) -> None:

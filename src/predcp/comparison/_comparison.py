@@ -23,6 +23,8 @@ from predcp.experiments import Record, flags
 if TYPE_CHECKING:
     import pandas
 
+# Columns that a note names; whole values of a target that may be classes.
+_NAMED_AT_MOST, _FEW_VALUES = 8, 10
 # The score by which models are ranked.
 DECIDING = "log_likelihood"
 _METRICS = {
@@ -167,6 +169,9 @@ def summarise(
             else f"{len(common)} of {total} folds are finished.",
         )
     words_of_all = sentence(verdict)
+    if failed:
+        names = ", ".join(words[name] for name in failed)
+        words_of_all = f"{words_of_all} Could not be fitted: {names}."
     if telling := leaks(problem):
         words_of_all = f"{words_of_all} {leak_words(telling)}"
     return Comparison(
@@ -224,6 +229,15 @@ def _table_notes(problem: Problem, design: Design) -> list[str]:
         shares = counts / counts.sum()
         listed = ", ".join(f"{n} {100 * s:.3g}%" for n, s in zip(problem.class_names, shares))
         notes.append(f"Classes: {listed}; every fold has them in these proportions.")
+    elif _may_be_classes(problem.target):
+        notes.append(
+            f"The target is taken as a number, with {len(np.unique(problem.target))} values; if they are "
+            "classes, say so: classes=True (--classes)."
+        )
+    if problem.left_out:
+        named = ", ".join(problem.left_out[:_NAMED_AT_MOST])
+        more = ", ..." if len(problem.left_out) > _NAMED_AT_MOST else ""
+        notes.append(f"Left out, as they never vary: {named}{more}.")
     if problem.gaps:
         notes.append(
             f"{problem.gaps} missing values: inside each fold, a column of numbers gets the median of "
@@ -243,6 +257,11 @@ def _table_notes(problem: Problem, design: Design) -> list[str]:
         f"seed {design.seed}; our estimators by inference={design.inference!r}."
     )
     return notes
+
+
+def _may_be_classes(target: np.ndarray) -> bool:
+    """Whether the numbers of a target are few and whole."""
+    return bool(np.all(target == np.round(target))) and len(np.unique(target)) <= _FEW_VALUES
 
 
 def _fit_notes(kept: Mapping[str, Sequence[Record]], words: Mapping[str, str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Columns that tell the target by themselves: too good to be known beforehand."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from predcp.comparison._problem import Problem
 
 # Of the squared correlation with a target of numbers.
 _ALMOST_ONE = 1.0 - 1e-6
+# Columns that tell the target by chance: with more of them expected, nothing is said; likewise a line
+# through few rows.
+_MOST_BY_CHANCE, _FEWEST_ROWS = 0.01, 4
 # Numbers of a wide table that are looked at together.
 _AT_ONCE = 2**21
 
@@ -20,6 +24,8 @@ def leaks(problem: Problem) -> list[str]:
     target is a straight line in it; a category if each of its values has one class only.
     """
     features, told = problem.features, set()
+    if _by_chance(problem) > _MOST_BY_CHANCE:
+        return []
     whole = _whole_numbers(features, problem.categories)
     size = max(1, _AT_ONCE // max(len(features), 1))
     for first in range(0, len(whole), size):
@@ -33,10 +39,26 @@ def leaks(problem: Problem) -> list[str]:
 
 def leak_words(names: list[str]) -> str:
     """What to do about them."""
+    if len(names) == 1:
+        return (
+            f"Can this be right? The column {names[0]} alone tells the target of every row. If it is known "
+            "only after the target, leave it out (drop) and compare again."
+        )
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
     return (
-        f"Can this be right? The column {', '.join(names)} alone tells the target of every row. If it is "
-        "known only after the target, leave it out (drop) and compare again."
+        f"Can this be right? Each of the columns {listed} tells the target of every row. If they are known "
+        "only after the target, leave them out (drop) and compare again."
     )
+
+
+def _by_chance(problem: Problem) -> float:
+    """How many columns of noise one would expect to tell the target of every row."""
+    if problem.task == REGRESSION:
+        return 0.0 if len(problem.target) >= _FEWEST_ROWS else math.inf
+    counts = np.bincount(problem.target)
+    # Of all orders of the rows, those in which each class is one stretch.
+    logs = math.lgamma(len(counts) + 1) + sum(math.lgamma(count + 1) for count in counts)
+    return problem.features.shape[1] * math.exp(logs - math.lgamma(len(problem.target) + 1))
 
 
 def _whole_numbers(features: Any, categories: list[str]) -> list[Any]:

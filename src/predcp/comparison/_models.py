@@ -89,8 +89,11 @@ def choose(
             choices.append(Choice(str(name), estimator))
             continue
         if name not in known:
+            cure = ""
+            if task == REGRESSION and name in default_models("binary"):
+                cure = "; if the values of the target are classes, say so: classes=True (--classes)"
             raise ValueError(
-                f"model must be one of {', '.join(known)} for a {task} target, got {name!r}"
+                f"model must be one of {', '.join(known)} for a {task} target, got {name!r}{cure}"
             )
         if weighted and name == "sklearn-ard":
             raise ValueError("the model 'sklearn-ard' takes no weights: leave it out")

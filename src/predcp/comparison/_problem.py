@@ -28,6 +28,7 @@ class Problem:
     - `target`: `(rows,)`, numbers, or class numbers from 0.
     - `task`: `regression`, `binary` or `multiclass`; `class_names` of the class numbers.
     - `weights`: `(rows,)`, how often each row counts; None if all count once.
+    - `left_out`: names of the columns that hold one value or none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Problem:
     task: str
     class_names: tuple[str, ...]
     weights: np.ndarray | None
+    left_out: tuple[str, ...] = ()
 
     @property
     def categories(self) -> list[str]:
@@ -111,6 +113,8 @@ def from_arrays(
         raise ValueError(
             f"y has {int(target.isna().sum())} missing values; leave those rows out of X and y"
         )
+    if any(np.iscomplexobj(column) for _, column in frame.items()):
+        raise ValueError("X holds complex numbers; give real and imaginary parts as columns")
     if missing == "drop":
         kept = frame.notna().all(axis=1).to_numpy()
         if not kept.any():
@@ -164,7 +168,8 @@ def _checked(name: str, table: FrameTable, weights: Any, missing: str, where: st
         table = FrameTable(features, table.target[counted], table.task, table.class_names)
     texts = {column.name: object for column in encoder.columns if column.levels}
     features = features.astype(texts) if texts else features
-    return Problem(name, features, table.target, table.task, table.class_names, kept)
+    left_out = tuple(str(name) for name in table.features.columns if str(name) not in arrays)
+    return Problem(name, features, table.target, table.task, table.class_names, kept, left_out)
 
 
 def _weights(weights: Any) -> np.ndarray | None:

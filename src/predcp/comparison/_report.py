@@ -33,7 +33,8 @@ def blocks(comparison: Comparison) -> list[Block]:
         Heading("Scores"),
         Paragraph(
             "The log score is the mean log probability (density) of the test rows, higher is better; "
-            "it decides. Brier score, RMSE and calibration error: lower is better. Intervals of 90% "
+            "it decides. For classes, exp(log score) is the probability that the true class was typically "
+            "given (a geometric mean). Brier score, RMSE and calibration error: lower is better. Intervals of 90% "
             "should cover 90%."
         ),
         scores_grid(comparison),

@@ -1,5 +1,6 @@
 """The first sentence of a comparison: which model to use, and which ones are as good."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -123,16 +124,17 @@ def _no_use(verdict: Verdict) -> str:
             f"Use none of these models: {words[best]} has the best mean score, but leads by too little "
             f"to matter ({_quality(verdict, best)})"
         )
-    found = _detectable(verdict, others[0])
-    power = f"a lead of {found:.2g} in the mean log score of a row is found {100 * _POWER:.0f} times in 100"
+    found = max(_detectable(verdict, model) for model in others)
+    power = f"{_lead(verdict, found)} would be found in {100 * _POWER:.0f} of 100 such tables"
     if best != BASE_RATE and abs(verdict.pair(best, BASE_RATE).mean) > _PROMISING * found:
         return (
             f"Too few rows or folds to tell: {words[best]} leads the base rate "
-            f"({_quality(verdict, best)}), but with {verdict.rows} rows in {verdict.folds} folds {power}"
+            f"({_quality(verdict, best)}), but with {verdict.rows} rows in {verdict.folds} folds only "
+            f"{power}"
         )
     return (
         f"Use none of these models yet: nothing separates {_listed(others, words)} from the base rate, the "
-        f"prediction without any column; with {verdict.rows} rows {power}"
+        f"prediction without any column. With {verdict.rows} rows {power}"
     )
 
 
@@ -146,6 +148,13 @@ def _detectable(verdict: Verdict, model: str) -> float:
     pairs -= verdict.best != BASE_RATE
     quantiles = t.ppf([1.0 - 0.5 * LEVEL / pairs, _POWER], pair.degrees)
     return float(quantiles.sum()) * pair.error
+
+
+def _lead(verdict: Verdict, found: float) -> str:
+    """A model that leads the base rate by so much in the mean log score of a row."""
+    if verdict.task == REGRESSION:
+        return f"a model with {-100 * math.expm1(-found):.2g}% smaller errors"
+    return f"a model that gives the true class {100 * math.expm1(found):.2g}% more probability"
 
 
 def _quality(verdict: Verdict, model: str) -> str:
@@ -163,7 +172,12 @@ def _described(verdict: Verdict, model: str) -> str:
         if scores["r_squared"] < 0.005:
             return "none of the variance explained"
         return f"{100 * scores['r_squared']:.0f}% of the variance explained"
-    return f"log score {scores['log_likelihood']:.3g}, {scores['accuracy']:.1f}% of the rows right"
+    # The geometric mean, which is what the log score ranks.
+    typical = 100 * math.exp(scores["log_likelihood"])
+    return (
+        f"{scores['accuracy']:.1f}% of the rows right, "
+        f"the true class typically given {typical:.3g}% probability"
+    )
 
 
 def _listed(models: Sequence[str], words: Mapping[str, str]) -> str:

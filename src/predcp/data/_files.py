@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -159,6 +160,13 @@ def _encode_target(
     distinct = sorted(series.unique().tolist())
     if len(distinct) < 2:
         raise DataError(f"{where}: the target {series.name!r} is constant")
+    if any(isinstance(value, float) and math.isinf(value) for value in distinct):
+        raise DataError(f"{where}: the target {series.name!r} holds an infinite value")
+    if np.issubdtype(series.to_numpy().dtype, np.datetime64):
+        raise DataError(
+            f"{where}: the target {series.name!r} holds dates; turn them into numbers (days since the "
+            "first, say)"
+        )
     if is_categorical(series) or len(distinct) == 2 or classes:
         if len(distinct) > _MOST_CLASSES:
             raise DataError(
@@ -169,8 +177,6 @@ def _encode_target(
         task: Task = "binary" if len(distinct) == 2 else "multiclass"
         return numbers.to_numpy(dtype=np.int64), task, tuple(map(_class_name, distinct))
     values = series.to_numpy(dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise DataError(f"{where}: the target {series.name!r} holds an infinite value")
     if len(distinct) <= _FEW_VALUES < len(values) and all(value.is_integer() for value in values):
         warnings.warn(
             f"{where}: the target {series.name!r} has {len(distinct)} distinct whole values and is "

@@ -24,8 +24,11 @@ _FIRST_LOOK = 400
 _LOOK_SHARE, _END_SHARE = 0.5, 0.05
 # With fewer seconds chains would hardly be of use: the first look may take them all.
 _CHAINS_SECONDS = 20.0
-# With fewer seconds left nothing further is begun: tracing a model cannot be cut short.
-_FEWEST_SECONDS = 1.0
+# Seconds of the processor for tracing a model, which cannot be cut short: with less time left (more of it
+# where other work takes a part of the processor) nothing further is begun.
+_TRACING = 1.5
+# Seconds of the processor below which its share is not told.
+_SHORTEST = 0.01
 # Share of the quick look; and how much longer the preparation of chains takes than that of the first look.
 _QUICK_SHARE, _PREPARATIONS = 0.1, 2.0
 # One step of the first look reads a wide design as the quick look does, twice in double precision; a search
@@ -105,11 +108,11 @@ class Auto:
 
     def sample(self, target: Target, progress: Progress | None = None) -> list[Draws]:
         """Draws of every problem of the target, in order."""
-        began = time.monotonic()
-        chosen = self.choice(target)
         if self.max_seconds is None:
+            chosen = self.choice(target)
             return _named(chosen.sample(target, progress), type(chosen))
-        until = began + (1.0 - _END_SHARE) * self.max_seconds
+        pace = _Pace()
+        until = pace.began + (1.0 - _END_SHARE) * self.max_seconds
         report = as_report(progress)
         report(0, 1, "quick look")
         draws = min(_FIRST_LOOK, max(self.draws, 4))
@@ -118,16 +121,19 @@ class Auto:
         if answer is not None:
             reading = max(one.figures["reading"] for one in answer)
             answer = _named([replace(one, missing=self.draws) for one in answer], QuickLook)
-            if until - time.monotonic() < _READINGS * reading:
+            needed = max(_READINGS * reading, _TRACING * pace.slowness())
+            if until - time.monotonic() < needed:
                 return answer
         try:
-            look = self._first_look(target, chosen, draws, until, report)
+            # Only now: the choice may trace the model.
+            chosen = self.choice(target)
+            look = self._first_look(target, chosen, draws, until, pace, report)
             if answer is None or isinstance(chosen, Laplace) or _found(look):
                 answer = look
             # Chains take longer to prepare than the first look did.
             preparing = max(one.figures["preparing"] for one in look)
             left = until - time.monotonic() - _PREPARATIONS * preparing
-            if isinstance(chosen, Laplace) or left < _FEWEST_SECONDS:
+            if isinstance(chosen, Laplace) or left < _TRACING * pace.slowness():
                 return answer
             chains = replace(chosen, max_seconds=until - time.monotonic())
             sampled = chains.sample(target, progress)
@@ -144,6 +150,7 @@ class Auto:
         chosen: ChainSampler | Laplace,
         draws: int,
         until: float,
+        pace: "_Pace",
         report: Bar,
     ) -> list[Draws]:
         """Laplace's method within its share of the time; a TimeoutError if that is too short."""
@@ -152,7 +159,7 @@ class Auto:
             report(done, total, None if words is None else f"first look: {words}")
 
         left = until - time.monotonic()
-        if left < _FEWEST_SECONDS:
+        if left < _TRACING * pace.slowness():
             raise TimeoutError(NOT_COMPILED)
         if isinstance(chosen, Laplace):
             found = replace(chosen, max_seconds=left).sample(target, first_look)
@@ -186,6 +193,18 @@ class Auto:
             monitor=monitored,
             **settings,
         )
+
+
+class _Pace:
+    """How much of the processor this thread gets beside other work."""
+
+    def __init__(self) -> None:
+        self.began, self._spent = time.monotonic(), time.thread_time()
+
+    def slowness(self) -> float:
+        """Seconds by the clock for each of the processor's since the beginning; at least 1."""
+        spent = max(time.thread_time() - self._spent, _SHORTEST)
+        return max((time.monotonic() - self.began) / spent, 1.0)
 
 
 def _can_sample(sampler: type, target: Target) -> bool:

@@ -1,20 +1,25 @@
 """Standardise columns, and convert coefficients back to the original units."""
 
 import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from predcp._support.cores import available_cores
 from predcp.linear._kept_steps import pieces_of_draws
 
 # Outside, a coefficient per unit of the column leaves floating point.
 _SMALLEST_SCALE = 1e-280
 # Larger values are cut here: they act as infinite, but their sums do not overflow.
 _FURTHEST = 1e100
-# Numbers of a wide table that are worked on at once, in double precision.
-_AT_ONCE = 2**22
+# Numbers that are worked on at once; fewest columns of them; and few such tiles.
+_AT_ONCE, _NARROWEST, _FEW_TILES = 2**17, 64, 16
+# Rows and columns.
+_Tile = tuple[slice, slice]
 # Of an array's first byte.
 _ALIGNMENT = 64
 
@@ -39,24 +44,49 @@ class Columns:
         **Arguments**: `centre`, false for a model through the origin: means are not subtracted, and a
         constant column is used like any other.
         """
-        shares = weights / weights.sum()
-        found = [_fitted(x[:, block], shares, centre) for block in _blocks(x)]
-        return cls(*map(np.concatenate, zip(*found)))
+        shares, columns = weights / weights.sum(), x.shape[1]
+        low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
+        for tile, ends in _over(x, lambda tile: (x[tile].min(axis=0), x[tile].max(axis=0))):
+            at = tile[1]
+            low[at], high[at] = np.minimum(low[at], ends[0]), np.maximum(high[at], ends[1])
+        size = np.maximum(np.abs(low), np.abs(high))
+        # In units of the largest value, whose square cannot overflow; a power of two rounds nothing.
+        unit = np.where(size > 0.0, 2.0 ** np.clip(np.frexp(size)[1], -1000, 1000), 1.0)
+        mean, square = np.zeros(columns), np.zeros(columns)
+        if centre:
+            for tile, part in _over(x, lambda tile: shares[tile[0]] @ (x[tile] / unit[tile[1]])):
+                mean[tile[1]] += part
+
+        def squares(tile: _Tile) -> np.ndarray:
+            scores = x[tile] / unit[tile[1]]
+            scores -= mean[tile[1]]
+            return shares[tile[0]] @ np.square(scores, out=scores)
+
+        for tile, part in _over(x, squares):
+            square[tile[1]] += part
+        range_ = (high / unit - low / unit) if centre else size / unit
+        spread = np.sqrt(square)
+        rounding = 8.0 * np.finfo(np.float64).eps
+        varying = (range_ > rounding) & (spread > 0.0) & (spread * unit > _SMALLEST_SCALE)
+        return cls(mean * unit, np.where(varying, spread * unit, 1.0), varying)
 
     def transform(self, x: np.ndarray, kind: Any = np.float64) -> Float[np.ndarray, "rows varying"]:
         """Columns in standard units; those that never vary are left out."""
         scores = aligned((len(x), int(self.varying.sum())), kind)
-        done = 0
-        for block in _blocks(x):
-            kept = self.varying[block]
-            mean, scale = self.mean[block][kept], self.scale[block][kept]
-            given = x[:, block] if kept.all() else x[:, block][:, kept]
+        before = np.append(0, np.cumsum(self.varying))
+
+        def scale(tile: _Tile) -> None:
+            rows, columns = tile
+            kept = self.varying[columns]
+            given = x[tile] if kept.all() else x[tile][:, kept]
             with np.errstate(over="ignore"):
-                part = given - mean
-                part /= scale
-            np.clip(part, -_FURTHEST, _FURTHEST, out=part)
-            scores[:, done : done + len(mean)] = part
-            done += len(mean)
+                part = given - self.mean[columns][kept]
+                part /= self.scale[columns][kept]
+            place = slice(before[columns.start], before[columns.stop])
+            np.clip(part, -_FURTHEST, _FURTHEST, out=scores[rows, place], casting="same_kind")
+
+        for _ in _over(x, scale):
+            pass
         return scores
 
     def coefficients(self, beta: np.ndarray) -> np.ndarray:
@@ -76,28 +106,26 @@ class Columns:
         return np.concatenate(pieces).reshape(*beta.shape[:2], *beta.shape[3:])
 
 
-def _fitted(x: np.ndarray, shares: np.ndarray, centre: bool) -> tuple[np.ndarray, ...]:
-    """Means, standard deviations and whether they vary, of some columns."""
-    x = np.asarray(x, np.float64)
-    size = np.abs(x).max(axis=0)
-    # In units of the largest value, whose square cannot overflow.
-    unit = np.where(size > 0.0, size, 1.0)
-    scores = x / unit
-    mean = shares @ scores if centre else np.zeros(x.shape[1])
-    range_ = np.ptp(scores, axis=0) if centre else np.abs(scores).max(axis=0)
-    # In place: a table may be as large as half of the memory.
-    scores -= mean
-    spread = np.sqrt(shares @ np.square(scores, out=scores))
-    rounding = 8.0 * np.finfo(np.float64).eps
-    varying = (range_ > rounding) & (spread > 0.0) & (spread * unit > _SMALLEST_SCALE)
-    return mean * unit, np.where(varying, spread * unit, 1.0), varying
+def _tiles(shape: tuple[int, int]) -> list[_Tile]:
+    """Parts of an array that fit into a processor's cache in double precision."""
+    rows, columns = shape
+    width = min(columns, max(_NARROWEST, _AT_ONCE // rows))
+    height = min(rows, max(1, _AT_ONCE // width))
+    return [
+        (slice(row, min(row + height, rows)), slice(column, min(column + width, columns)))
+        for column in range(0, columns, width)
+        for row in range(0, rows, height)
+    ]
 
 
-def _blocks(x: np.ndarray) -> list[slice]:
-    """Columns that are worked on at once; all of a table with fewer columns than rows."""
-    columns = x.shape[1]
-    size = columns if columns <= len(x) else max(1, _AT_ONCE // len(x))
-    return [slice(first, first + size) for first in range(0, columns, size)]
+def _over(x: np.ndarray, work: Callable[[_Tile], Any]) -> Iterator[tuple[_Tile, Any]]:
+    """Each tile of an array and what `work` makes of it, in order; by several threads if there are many."""
+    tiles = _tiles(x.shape)
+    if len(tiles) < _FEW_TILES:
+        yield from ((tile, work(tile)) for tile in tiles)
+        return
+    with ThreadPoolExecutor(len(available_cores())) as workers:
+        yield from zip(tiles, workers.map(work, tiles))
 
 
 def aligned(shape: tuple[int, int], kind: Any) -> np.ndarray:

@@ -6,9 +6,11 @@ likelihood. The table is read in blocks, a few times in all.
 """
 
 import functools
+import math
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,10 @@ _NEWTON_STEPS = 50
 _LAST_STEP = 1e-6
 # Precision of a normal prior that keeps the first point of separated classes finite.
 _WEAK = 1e-2
+_NOT_READ = (
+    "the limit on time (max_seconds) was over before the rows were read; allow more time, or use "
+    "inference='auto', which always answers"
+)
 
 
 class Observed(NamedTuple):
@@ -50,7 +56,7 @@ class Table:
     """Rows in memory, read block by block.
 
     **Arguments:** `x` `(N, D)`, `y` `(N,)`, `weights` `(N,)` or None; `intercept`, whether a column of
-    ones comes last.
+    ones comes last; `deadline`, on `time.monotonic()`, after which reading ends with a TimeoutError.
     """
 
     family: Family
@@ -58,6 +64,7 @@ class Table:
     y: np.ndarray
     weights: np.ndarray | None
     intercept: bool
+    deadline: float = math.inf
 
     @property
     def columns(self) -> int:
@@ -67,7 +74,7 @@ class Table:
     def part(self, rows: Any) -> "Table":
         """The same table with these rows only."""
         weights = None if self.weights is None else self.weights[rows]
-        return Table(self.family, self.x[rows], self.y[rows], weights, self.intercept)
+        return replace(self, x=self.x[rows], y=self.y[rows], weights=weights)
 
     def blocks(self) -> Iterator["Table"]:
         """The rows in pieces."""
@@ -214,9 +221,15 @@ def _newton(table: Table, coefficients: np.ndarray) -> np.ndarray:
 
 def _summed(table: Table, one: Callable[[Table], tuple[Any, ...]]) -> list[Any]:
     """Sums over the blocks, each worked on by one thread."""
+
+    def in_time(block: Table) -> tuple[Any, ...]:
+        if time.monotonic() > table.deadline:
+            raise TimeoutError(_NOT_READ)
+        return one(block)
+
     with ThreadPoolExecutor(len(available_cores())) as workers:
         totals: list[Any] | None = None
-        for found in workers.map(one, table.blocks()):
+        for found in workers.map(in_time, table.blocks()):
             totals = list(found) if totals is None else [a + b for a, b in zip(totals, found)]
     if totals is None:
         raise ValueError("the table has no rows")

@@ -107,6 +107,10 @@ class Conditional:
         """One draw from the normal at the mode."""
         raise NotImplementedError
 
+    def position(self, generator: np.random.Generator) -> Float[np.ndarray, "coefficients outputs"]:
+        """u of such a draw, where its densities are not wanted."""
+        return self.draw(generator).u
+
 
 def conditional(
     likelihood: Likelihood, design: np.ndarray, scales: np.ndarray, start: np.ndarray | None = None
@@ -350,12 +354,19 @@ class ByColumns(Conditional):
         return Slope(direct + moved * u + known, 0.0)
 
     def draw(self, generator: np.random.Generator) -> Draw:
-        mode, eta, _, _, root = self.solution
-        noise = generator.standard_normal(mode.shape)
-        flat = noise.reshape(-1)
-        move = solve_triangular(root, flat, trans=1, lower=True).reshape(mode.shape)
+        noise, move = self._move(generator)
         # `|L^T move|^2` is the length of the noise.
-        log_density = self.solution.log_determinant - float(flat @ flat) - flat.size * LOG_TWO_PI
-        u, there = mode + move, eta + self.predictor(move)
+        log_density = self.solution.log_determinant - float(noise @ noise) - noise.size * LOG_TWO_PI
+        u, there = self.mode + move, self.solution.eta + self.predictor(move)
         objective = 0.5 * float(np.sum(u**2)) - self.likelihood.log_density(there)
         return Draw(u, 0.5 * log_density, objective)
+
+    def position(self, generator: np.random.Generator) -> Float[np.ndarray, "coefficients outputs"]:
+        # Without a look at the rows, which may be many.
+        return self.mode + self._move(generator)[1]
+
+    def _move(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Standard noise and the distance from the mode that it gives."""
+        noise = generator.standard_normal(self.mode.size)
+        move = solve_triangular(self.solution.root, noise, trans=1, lower=True)
+        return noise, move.reshape(self.mode.shape)

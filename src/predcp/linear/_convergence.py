@@ -149,7 +149,12 @@ class Convergence:
                 "the search for the most probable scales did not finish, so the Laplace "
                 "approximation is of the wrong place; allow more time or use inference='nuts'"
             )
-        if self.expansion_error is not None and not self.expansion_error <= MOST_ERROR:
+        if self.expansion_error is not None and math.isnan(self.expansion_error):
+            found.append(
+                "the limit on time (max_seconds) ended before the quadratic that stands for the log "
+                "likelihood was compared with it: its error is not known; allow more time"
+            )
+        elif self.expansion_error is not None and not self.expansion_error <= MOST_ERROR:
             found.append(
                 f"the log likelihood is no quadratic where the posterior is (off by "
                 f"{self.expansion_error:.2g} nats), perhaps because a class or a column is rare; use "
@@ -185,10 +190,9 @@ class Convergence:
                 f"which gives it to {100.0 * (self.map_error or 0.0):.2g}% (standard error)"
             )
         if self.expansion_error is not None:
-            found.append(
-                "the log likelihood of all rows was taken as a quadratic, off by "
-                f"{self.expansion_error:.2g} nats at draws"
-            )
+            known = not math.isnan(self.expansion_error)
+            off = f"{self.expansion_error:.2g} nats at draws" if known else "an unknown error"
+            found.append(f"the log likelihood of all rows was taken as a quadratic, off by {off}")
         return found
 
 

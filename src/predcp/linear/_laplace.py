@@ -116,7 +116,9 @@ class Laplace:
         report(0, "compiling")
         preparing = time.perf_counter()
         given = target, data
-        long = long_of(target, data, self.map_rows, self.seed) if quadratic else None
+        long = None
+        if quadratic:
+            long = long_of(target, data, self.map_rows, self.seed, deadline)
         if long is not None:
             target, data = long.target, long.target.data
         data = tuple(map(_double, data))
@@ -187,7 +189,9 @@ class Laplace:
             figures |= long.errors(np.stack(posterior.sampled), values)
             off = figures.get("expansion_error", 0.0)
             if off > MOST_ERROR and long.affordable:
-                return self._one(*given, number, report, workers, deadline, quadratic=False)
+                # Without time for that, the answer has its error, which the summary warns of.
+                with contextlib.suppress(TimeoutError):
+                    return self._one(*given, number, report, workers, deadline, quadratic=False)
         statistics = {"lp": np.concatenate(lp)[None], "log_q": np.concatenate(log_q)[None]}
         return Draws(values, statistics, None, seconds, normal.evaluations, figures)
 

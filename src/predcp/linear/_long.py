@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,13 +33,14 @@ class Long:
     """A table of many rows.
 
     **Arguments:** `target` with the rows that the prior's divergence is a mean over; `whole`, the
-    arrays of all rows; `rounds`, how often the likelihood was expanded.
+    arrays of all rows; `rounds`, how often the likelihood was expanded; `deadline`, see `Table`.
     """
 
     target: Target
     whole: tuple[Any, ...]
     family: Any
     rounds: int = 0
+    deadline: float = math.inf
     _table: Table | None = field(default=None, repr=False)
     _quadratic: Quadratic | None = field(default=None, repr=False)
 
@@ -59,7 +63,8 @@ class Long:
     def read(self, intercept: bool) -> None:
         """Read the table for the first time."""
         x, y, *weights = self.whole
-        self._table = Table(self.family, x, y, weights[0] if weights else None, intercept)
+        given = weights[0] if weights else None
+        self._table = Table(self.family, x, y, given, intercept, self.deadline)
         self._quadratic, self.rounds = condense(self._table), 1
 
     def moved(self, centre: np.ndarray) -> bool:
@@ -67,7 +72,11 @@ class Long:
         table, quadratic = self._known
         if self.family == "normal" or self.rounds >= _ROUNDS:
             return False
-        new = condense(table, centre)
+        try:
+            new = condense(table, centre)
+        except TimeoutError:
+            # What is known will do; its error is measured if there is time for that.
+            return False
         if abs(new.value - float(quadratic.at(centre))) < _CLOSE:
             return False
         self._quadratic, self.rounds = new, self.rounds + 1
@@ -76,15 +85,21 @@ class Long:
     def errors(self, coefficients: np.ndarray, values: dict[str, Any]) -> dict[str, float]:
         """Errors of the quadratic at draws, and of the divergence over some of the rows.
 
+        NaN where there was no time left to read the rows once more.
+
         **Arguments:** `coefficients`, draws `(draws, P)`; `values`, all that is kept of the draws.
         """
         table, quadratic = self._known
         found = {"rows": float(len(table.x)), "rounds": float(self.rounds)}
         if self.family != "normal":
-            left_out = table.log_likelihoods(coefficients) - quadratic.at(coefficients)
-            found["expansion_error"] = float(np.std(left_out))
+            found["expansion_error"] = math.nan
+            with suppress(TimeoutError):
+                left_out = table.log_likelihoods(coefficients) - quadratic.at(coefficients)
+                found["expansion_error"] = float(np.std(left_out))
         rows = len(self.target.data[0])
-        error = self._map_error(values) if rows < len(table.x) else None
+        error = None
+        if rows < len(table.x) and time.monotonic() < self.deadline:
+            error = self._map_error(values)
         if error is not None:
             found["map_rows"] = float(rows)
             found["map_error"] = error * float(np.sqrt(1.0 - rows / len(table.x)))
@@ -112,10 +127,17 @@ class Long:
         return float(np.std(kappas, ddof=1) / np.sqrt(_PARTS) / np.mean(kappas))
 
 
-def long_of(target: Target, data: tuple[Any, ...], map_rows: int | None, seed: int) -> Long | None:
+def long_of(
+    target: Target,
+    data: tuple[Any, ...],
+    map_rows: int | None,
+    seed: int,
+    deadline: float = math.inf,
+) -> Long | None:
     """A table of many rows that can be read; None if the table is used as it is.
 
-    **Arguments:** `data`, the arrays of one problem; `map_rows`, see `Laplace`; `seed`, which rows.
+    **Arguments:** `data`, the arrays of one problem; `map_rows`, see `Laplace`; `seed`, which rows;
+    `deadline`, see `Table`.
     """
     prior = target.options.get("prior")
     if target.family is None:
@@ -129,4 +151,4 @@ def long_of(target: Target, data: tuple[Any, ...], map_rows: int | None, seed: i
         # In random order, so that any part of them is a sample.
         chosen = np.random.default_rng(seed).choice(rows, map_rows, replace=False)
         part = tuple(array[chosen] for array in whole)
-    return Long(replace(target, data=part, problems=None), whole, target.family)
+    return Long(replace(target, data=part, problems=None), whole, target.family, deadline=deadline)

@@ -23,9 +23,9 @@ from predcp.linear._target import Target
 
 # Of more rows, a sample of so many is looked at; and the largest side of the matrices of several classes.
 _MOST_ROWS, _MOST_OUTPUTS = 20_000, 2000
-# Where time is short, so many rows that matrices of rows by rows can be factorised in it: operations a
-# second, and factorisations of all fits.
-_RATE, _FACTORISATIONS, _FEWEST_ROWS = 1e10, 60.0, 50
+# Where time is short, so many rows that the smaller matrices can be made and factorised in it: operations a
+# second, and factorisations of all fits; at least so many rows, and of a narrow table.
+_RATE, _FACTORISATIONS, _FEWEST_ROWS, _FEW_ROWS = 1e10, 60.0, 50, 1000
 # Of the time: when the columns are read, when all scales are tried; the rest is for the draws.
 _READ, _TRIED = 0.4, 0.7
 # Draws, however short the time is; and seconds of one normal number.
@@ -80,13 +80,16 @@ class QuickLook:
         seconds = max(deadline - time.monotonic(), 0.0)
         generator = np.random.default_rng((self.seed, number))
         counted = np.asarray(weights[0], np.float64) if weights else np.ones(len(x))
-        most = _MOST_ROWS
+        columns, most = x.shape[1], _MOST_ROWS
         if family == "categorical":
-            classes = int(target.options["classes"])
-            most = most if x.shape[1] * classes <= _MOST_OUTPUTS else _MOST_OUTPUTS // classes
+            columns = columns * int(target.options["classes"])
+            most = most if columns <= _MOST_OUTPUTS else _MOST_OUTPUTS * x.shape[1] // columns
         if math.isfinite(seconds):
-            side = max(int((seconds * _RATE / _FACTORISATIONS) ** (1 / 3)), _FEWEST_ROWS)
-            most = most if x.shape[1] <= side else min(most, side)
+            operations = seconds * _RATE / _FACTORISATIONS
+            side = max(int(operations ** (1 / 3)), _FEWEST_ROWS)
+            if columns <= side:
+                side = max(int(operations / columns**2), columns, _FEW_ROWS)
+            most = min(most, side)
         rows = None
         if len(x) > most:
             rows = np.sort(generator.choice(len(x), most, replace=False))
@@ -108,7 +111,12 @@ class QuickLook:
         draws = min(self.draws, fitted.affordable(deadline - time.monotonic()))
         places = generator.choice(len(models), draws, p=softmax(log_evidences))
         chosen = [models[place] for place in places]
-        u = np.stack([model.draw(generator).u for *_, model in chosen])
+        drawn = []
+        for *_, model in chosen:
+            drawn.append(model.position(generator))
+            if len(drawn) >= _FEWEST_DRAWS and time.monotonic() > deadline:
+                break
+        u, chosen = np.stack(drawn), chosen[: len(drawn)]
         tau = np.exp([log_tau for log_tau, *_ in chosen])
         values = fitted.values(u, tau, generator)
         if family == "normal":
