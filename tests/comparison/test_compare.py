@@ -64,7 +64,7 @@ def test_a_lead_too_small_to_matter_is_no_lead():
     found = predcp.compare(x, y, models, folds=2, repeats=1)
     assert found.difference("logistic", "base-rate").clear
     assert "leads by too little to matter (5" in found.sentence
-    assert "% of the rows right, the true class typically given 50% probability" in found.sentence
+    assert "% by the base rate)" in found.sentence
 
 
 def test_too_few_rows_to_tell():
@@ -102,6 +102,23 @@ def test_the_sentence_where_something_does(tmp_path):
 def test_one_clear_winner_among_two():
     found = predcp.compare(X, SIGNAL, QUICK, repeats=1)
     assert found.sentence.startswith("Use scikit-learn's l2: it predicts clearly best")
+    right = [f"{found.scores[name]['accuracy'].mean:.1f}%" for name in QUICK]
+    words = f"({right[1]} of the rows right, against {right[0]} by the base rate)"
+    assert words in found.sentence
+
+
+def test_a_lead_in_probabilities_of_a_rare_class_is_said_in_probabilities():
+    """No row gets a probability above one half, so all models are right equally often."""
+    random = np.random.default_rng(3)
+    x = random.normal(size=(3000, 1))
+    y = (random.random(3000) < 0.4 / (1.0 + np.exp(-4.0 * x[:, 0]))).astype(int)
+    found = predcp.compare(x, y, {"base-rate": None, "logistic": plain()}, repeats=1)
+    shown = [
+        f"{100 * np.exp(found.scores[name]['log_likelihood'].mean):.3g}%"
+        for name in ("logistic", "base-rate")
+    ]
+    words = "({} probability typically given to the true class, against {} by the base rate)"
+    assert words.format(*shown) in found.sentence
 
 
 def test_scores_are_those_of_scikit_learns_cross_validation():

@@ -34,8 +34,8 @@ def blocks(comparison: Comparison) -> list[Block]:
         Paragraph(
             "The log score is the mean log probability (density) of the test rows, higher is better; "
             "it decides. For classes, exp(log score) is the probability that the true class was typically "
-            "given (a geometric mean). Brier score, RMSE and calibration error: lower is better. Intervals of 90% "
-            "should cover 90%."
+            "given (a geometric mean). Brier score, RMSE and calibration error: lower is better. "
+            "Intervals of 90% should cover 90%."
         ),
         scores_grid(comparison),
         Paragraph(_about_errors(comparison)),

@@ -11,6 +11,8 @@ from predcp.comparison._statistics import FEWEST_FOLDS, LEVEL, Difference
 _NO_MATTER = 0.005
 # How often a difference is found that is called detectable.
 _POWER = 0.8
+# Percentage points of rows right that are a lead to be seen.
+_SEEN = 1.0
 # Share of a detectable lead from which more rows or folds may well show it.
 _PROMISING = 0.5
 
@@ -158,26 +160,29 @@ def _lead(verdict: Verdict, found: float) -> str:
 
 
 def _quality(verdict: Verdict, model: str) -> str:
-    """The scores of a model and of the base rate."""
-    parts = [_described(verdict, model)]
-    if BASE_RATE in verdict.scores:
-        parts.append(f"the base rate: {_described(verdict, BASE_RATE)}")
-    return "; ".join(parts)
-
-
-def _described(verdict: Verdict, model: str) -> str:
-    scores = verdict.scores[model]
+    """How well a model predicts, against the base rate where there is one."""
+    own, base = verdict.scores[model], verdict.scores.get(BASE_RATE)
+    if model == BASE_RATE:
+        base = None
     if verdict.task == REGRESSION:
-        # On rows that were left out it can be negative, which means nothing to most people.
-        if scores["r_squared"] < 0.005:
-            return "none of the variance explained"
-        return f"{100 * scores['r_squared']:.0f}% of the variance explained"
-    # The geometric mean, which is what the log score ranks.
-    typical = 100 * math.exp(scores["log_likelihood"])
-    return (
-        f"{scores['accuracy']:.1f}% of the rows right, "
-        f"the true class typically given {typical:.3g}% probability"
-    )
+        return _against("of the variance explained", _explained(own), base and _explained(base))
+    right = own["accuracy"]
+    if base is None or right >= base["accuracy"] + _SEEN:
+        shown = None if base is None else f"{base['accuracy']:.1f}%"
+        return _against("of the rows right", f"{right:.1f}%", shown)
+    # Classes may be equally often right: then the geometric mean that the log score ranks.
+    shown, other = (f"{100 * math.exp(s['log_likelihood']):.3g}%" for s in (own, base))
+    return _against("probability typically given to the true class", shown, other)
+
+
+def _against(what: str, own: str, base: str | None) -> str:
+    return f"{own} {what}" + ("" if base is None else f", against {base} by the base rate")
+
+
+def _explained(scores: Mapping[str, float]) -> str:
+    # On rows that were left out it can be negative, which means nothing to most people.
+    share = 100 * scores["r_squared"]
+    return "none" if share < 0.5 else f"{share:.0f}%"
 
 
 def _listed(models: Sequence[str], words: Mapping[str, str]) -> str:
