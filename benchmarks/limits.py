@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ TABLES = ((2000, 200), (82, 5966))
 # Tables for which reading the data is itself a part of the time; in single precision.
 LARGE = ((500, 100_000), (1_000_000, 50))
 LARGE_LIMITS = (3.0, 20.0)
+# A tiny table, and other forms of one.
+SMALL, FORMED = (20, 3), (2000, 200)
+FORMS = ("three classes", "weights", "sparse")
+FORM_LIMIT = 5.0
 INFERENCES = {
     "Auto": (1.0, 5.0, 20.0, 60.0),
     "Nuts": (5.0, 20.0),
@@ -35,14 +40,19 @@ INFERENCES = {
 GRACE_SHARE, GRACE_SECONDS = 0.1, 0.5
 
 
-def once(inference: str, rows: int, columns: int, limit: float) -> dict[str, Any]:
+def once(inference: str, rows: int, columns: int, limit: float, form: str = "") -> dict[str, Any]:
     """One fit in this process."""
+    from scipy import sparse
+
     from predcp import linear
 
     random = np.random.default_rng(0)
     kind = np.float32 if (rows, columns) in LARGE else np.float64
     x = random.standard_normal((rows, columns), kind)
-    y = (x[:, :3].sum(axis=1) + random.logistic(size=rows) > 0).astype(int)
+    predictor = x[:, :3].sum(axis=1) + random.logistic(size=rows)
+    y = np.digitize(predictor, [0.0, 1.5] if form == "three classes" else [0.0])
+    weights = random.integers(1, 4, rows).astype(float) if form == "weights" else None
+    given = sparse.csr_array(np.where(x > 1.0, x, 0.0)) if form == "sparse" else x
     said: list[str] = []
 
     def report(done: int, total: int, words: str | None = None) -> None:
@@ -56,7 +66,7 @@ def once(inference: str, rows: int, columns: int, limit: float) -> dict[str, Any
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model.fit(x, y)
+            model.fit(given, y, weights)
         except TimeoutError as error:
             found["error"] = str(error)
         seconds = time.perf_counter() - began
@@ -67,9 +77,21 @@ def once(inference: str, rows: int, columns: int, limit: float) -> dict[str, Any
     if "error" not in found:
         found["answer"] = model.draws_.sampler or inference
         found["draws"] = int(np.prod(model.draws_.values["beta"].shape[:2]))
-        found["accuracy"] = round(float(model.score(x, y)), 3)
+        found["accuracy"] = round(float(model.score(given, y)), 3)
     words = [str(one.message) for one in caught if "ConvergenceW" in str(one.category)]
     return {**found, "warnings": words}
+
+
+def cases(inference: str) -> Iterator[tuple[int, int, float, str]]:
+    """Rows, columns, limits and forms of a method's tables, the large ones first."""
+    if inference == "Auto":
+        for rows, columns in LARGE:
+            yield from ((rows, columns, limit, "") for limit in LARGE_LIMITS)
+        yield (*SMALL, FORM_LIMIT, "")
+        yield from ((*FORMED, FORM_LIMIT, form) for form in FORMS)
+    # The others differ between tables only in how long they compile.
+    for rows, columns in TABLES if inference == "Auto" else TABLES[:1]:
+        yield from ((rows, columns, limit, "") for limit in INFERENCES[inference])
 
 
 def main() -> None:
@@ -80,18 +102,16 @@ def main() -> None:
     options = parser.parse_args()
     results = Stored(options.output)
     for inference in options.inference:
-        # The others differ between tables only in how long they compile.
-        tables = (*TABLES, *LARGE) if inference == "Auto" else TABLES[:1]
-        for rows, columns in tables:
-            for limit in LARGE_LIMITS if (rows, columns) in LARGE else INFERENCES[inference]:
-                name = f"{inference}, {rows} x {columns}, {limit:g} s"
-                if name in results:
-                    continue
-                call = f"print(json.dumps(once({inference!r}, {rows}, {columns}, {limit})))"
-                code = f"import json; from benchmarks.limits import once; {call}"
-                words = [sys.executable, "-W", "ignore", "-c", code]
-                done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
-                results.add(name, json.loads(done.stdout.splitlines()[-1]))
+        for rows, columns, limit, form in cases(inference):
+            table = f"{rows} x {columns}{' ' * bool(form)}{form}"
+            name = f"{inference}, {table}, {limit:g} s"
+            if name in results:
+                continue
+            call = f"print(json.dumps(once({inference!r}, {rows}, {columns}, {limit}, {form!r})))"
+            code = f"import json; from benchmarks.limits import once; {call}"
+            words = [sys.executable, "-W", "ignore", "-c", code]
+            done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+            results.add(name, json.loads(done.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":

@@ -165,7 +165,8 @@ def _quality(verdict: Verdict, model: str) -> str:
     if model == BASE_RATE:
         base = None
     if verdict.task == REGRESSION:
-        return _against("of the variance explained", _explained(own), base and _explained(base))
+        shown = None if base is None else _explained(base)
+        return _against("of the variance explained", _explained(own), shown)
     right = own["accuracy"]
     if base is None or right >= base["accuracy"] + _SEEN:
         shown = None if base is None else f"{base['accuracy']:.1f}%"
