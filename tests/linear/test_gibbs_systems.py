@@ -66,6 +66,48 @@ def test_the_marginal_density_is_that_of_a_normal(shared, fixed):
 
 
 @pytest.mark.parametrize("shared", [0.0, 6.25])
+def test_the_marginal_density_in_tridiagonal_coordinates(shared):
+    """The same numbers for all scales, from a prior without width to a flat one."""
+    system = systems(shared, False)[1]
+    reduced = system.reduced()
+    for log_tau, precision in ((-40.0, 1.7), (-3.0, 1e4), (0.4, 1.7), (5.0, 1e-6), (5.0, 1e4)):
+        wanted = system._replace(precision=precision).log_marginal(jnp.asarray(log_tau))
+        got = reduced.log_marginal(jnp.asarray(log_tau), precision)
+        # The matrix has rank three: both forms lose the digits of precision times variance.
+        lost = 1e-15 * precision * (np.exp(2.0 * log_tau) + shared)
+        np.testing.assert_allclose(got, wanted, rtol=1e-11 + lost)
+
+
+def test_tridiagonal_coordinates_in_single_precision():
+    """As right as the Cholesky factor, against double precision, for scales of very different sizes."""
+    rows, columns = 120, 400
+    random = np.random.default_rng(5)
+    x = random.normal(size=(rows, columns))
+    scales = np.abs(random.standard_cauchy(columns))
+    weights, response = random.uniform(0.05, 0.25, rows), 4.0 * random.normal(size=rows)
+
+    def errors(log_tau):
+        found = []
+        for kind in (np.float64, np.float32):
+            given, local = jnp.asarray(x, kind), jnp.asarray(scales, kind)
+            largest = LargestColumns.among(jax.random.key(0), local)
+            none = gram(given, local.at[largest.places].set(0.0))
+            system = Design.of(given, 6.25).system(largest, none)
+            system = system.observing(
+                jnp.asarray(response, kind), jnp.sqrt(jnp.asarray(weights, kind))
+            )
+            at = jnp.asarray(log_tau, kind)
+            found.append((system.log_marginal(at), system.reduced().log_marginal(at)))
+        (exact, same), (cholesky, reduced) = found
+        np.testing.assert_allclose(same, exact, rtol=1e-9)
+        return abs(cholesky - exact), abs(reduced - exact)
+
+    for log_tau in (-8.0, -4.0, -1.0, 1.0):
+        cholesky, reduced = errors(log_tau)
+        assert reduced < max(10.0 * cholesky, 2e-3)
+
+
+@pytest.mark.parametrize("shared", [0.0, 6.25])
 @pytest.mark.parametrize("number", [0, 1], ids=["columns", "rows"])
 def test_draws_have_the_conditional_distribution(shared, number):
     system = systems(shared, False)[number]

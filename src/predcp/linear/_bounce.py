@@ -41,18 +41,24 @@ def bounced_logits(
     def onward(carry):
         eta, velocity, left, count = carry
         place, speed = signs * eta, signs * velocity
-        size, phase = jnp.hypot(place, speed), jnp.arctan2(speed, place)
-        ratio = height / size
-        # Time at which the path crosses the wall downwards; never if it cannot reach the wall.
-        when = jnp.mod(phase + jnp.arccos(jnp.clip(ratio, -1.0, 1.0)), 2.0 * math.pi)
-        when = jnp.where((place <= height) & (speed < 0.0), 0.0, when)
-        when = jnp.where(jnp.abs(ratio) < 1.0, when, jnp.inf)
-        wall = jnp.argmin(when)
-        time = jnp.minimum(when[wall], left)
+        size = jnp.hypot(place, speed)
+        # Cosine and sine of the time at which a path crosses its wall downwards, in units that cannot
+        # overflow; only times within a quarter of a period matter, and they have the order of their sines.
+        place, speed, wall_at = place / size, speed / size, height / size
+        root = jnp.sqrt(jnp.maximum(1.0 - wall_at**2, 0.0))
+        cosines, sines = place * wall_at - speed * root, speed * wall_at + place * root
+        reached = (jnp.abs(wall_at) < 1.0) & (sines > 0.0) & (cosines >= 0.0)
+        order = jnp.where(reached, sines, jnp.inf)
+        beyond = (place <= wall_at) & (speed < 0.0) & (jnp.abs(wall_at) < 1.0)
+        order = jnp.where(beyond, 0.0, order)
+        wall = jnp.argmin(order)
+        when = jnp.arctan2(sines[wall], cosines[wall])
+        when = jnp.where(beyond[wall], 0.0, jnp.where(reached[wall], when, jnp.inf))
+        time = jnp.minimum(when, left)
         cosine, sine = jnp.cos(time), jnp.sin(time)
         eta, velocity = eta * cosine + velocity * sine, velocity * cosine - eta * sine
         back = 2.0 * velocity[wall] / variance[wall] * covariance[:, wall]
-        velocity = jnp.where(when[wall] < left, velocity - back, velocity)
+        velocity = jnp.where(when < left, velocity - back, velocity)
         return eta, velocity, left - time, count + 1
 
     begin = (eta, velocity, jnp.asarray(_TIME, kind), jnp.zeros((), int))

@@ -35,6 +35,8 @@ _WIDTH = 2.0
 _REFLECTIONS = 4
 # With more columns the half-Cauchy priors determine the common size of the local scales.
 _FEW_COLUMNS = 64
+# Fewest rows for which a reduction is worth its cost.
+_REDUCED_ROWS = 100
 # Blocks of columns whose local scales are proposed anew in a sweep, those of a part about once.
 _BLOCKS = 32
 
@@ -132,7 +134,7 @@ class Sweep(NamedTuple):
             state.kept, state.local_scales, largest.places, (number - 1) % count
         )
         state = state._replace(kept=kept._replace(number=kept.number + 1))
-        system = self.design.system(largest, jnp.sum(kept.grams, axis=0))
+        system = self.design.system(largest, self.reader.gram(kept))
         if model.logistic:
             eta, figures["paths_ended"] = self._logits(key_path, state, system)
             weights = polya_gamma(key_weights, eta)
@@ -222,23 +224,31 @@ class Sweep(NamedTuple):
         x, model = self.data[0], self.model
         key_sigma, key_tau = jax.random.split(key)
         log_sigma = state.log_sigma
+        log_marginal = self._log_marginal(system)
         if not model.logistic:
 
             def of_sigma(log_sigma: Array) -> Array:
                 half_normal = log_sigma - 0.5 * jnp.exp(2.0 * log_sigma)
                 log_prior = model.log_prior(x, state.local_scales, sums, log_sigma)
-                given = system._replace(precision=model.precision(log_sigma))
-                return half_normal + log_prior(state.log_tau) + given.log_marginal(state.log_tau)
+                value = log_marginal(state.log_tau, model.precision(log_sigma))
+                return half_normal + log_prior(state.log_tau) + value
 
             log_sigma = self._drawn(key_sigma, of_sigma, log_sigma)
             system = system._replace(precision=model.precision(log_sigma))
         log_prior = model.log_prior(x, state.local_scales, sums, log_sigma)
 
         def of_tau(log_tau: Array) -> Array:
-            return log_prior(log_tau) + system.log_marginal(log_tau)
+            return log_prior(log_tau) + log_marginal(log_tau, system.precision)
 
         log_tau = self._drawn(key_tau, of_tau, state.log_tau)
         return state._replace(log_tau=log_tau, log_sigma=log_sigma), system
+
+    def _log_marginal(self, system: System) -> Callable[[Array, Any], Array]:
+        """The marginal density of the response, as a function of log tau and the precision."""
+        # With one point after the other; a GPU evaluates many at once by factorisations.
+        if not self.lattice and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
+            return system.reduced().log_marginal
+        return lambda log_tau, precision: system._replace(precision=precision).log_marginal(log_tau)
 
     def _tau_against_largest(
         self, key: Array, state: GibbsState, system: System, rest: Array, apart: Array

@@ -17,6 +17,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from predcp.linear._parts import gram, predictor
+from predcp.linear._reduced import Reduced
 
 # Largest size of the group of columns with the largest local scales.
 _MOST_LARGEST = 64
@@ -113,6 +114,10 @@ class RowSystem(NamedTuple):
         white = solve_triangular(lower, root * self.response, lower=True)
         log_scale = jnp.sum(jnp.log(root) - jnp.log(jnp.diagonal(lower)))
         return log_scale - 0.5 * jnp.sum(white**2)
+
+    def reduced(self) -> Reduced:
+        """The same in coordinates for many values of tau and the precision."""
+        return Reduced.of(self.gram, self.root, self.response, self.shared)
 
     def draw(self, key: Array, log_tau: Array) -> tuple[Float[Array, " columns"], Array]:
         """`Lambda u` and alpha: a draw of the prior, corrected by its error in the rows."""

@@ -22,6 +22,8 @@ _ROWS_PER_PART = 40
 _COLUMNS_PER_ROW = 16
 # Entries of a block of columns that is scaled at once.
 _BLOCK = 2**20
+# Columns whose last change need not be in the matrices of their parts.
+_MOST_CHANGES = 256
 # Rows of a tile of a symmetric matrix, of which tiles above the diagonal are not computed.
 _TILE = 128
 
@@ -35,6 +37,17 @@ def same_for_all_chains(number: Array) -> Array:
 @same_for_all_chains.def_vmap
 def _same(size: int, batched: Any, number: Array) -> tuple[Array, bool]:
     return (same_for_all_chains(number[0]) if batched[0] else number), False
+
+
+@jax.custom_batching.custom_vmap
+def largest_of_all_chains(number: Array) -> Array:
+    """The largest of a number over vectorised chains: a loop of so many rounds is the same for all."""
+    return number
+
+
+@largest_of_all_chains.def_vmap
+def _largest(size: int, batched: Any, number: Array) -> tuple[Array, bool]:
+    return largest_of_all_chains(jnp.max(number) if batched[0] else number), False
 
 
 @jax.custom_batching.custom_vmap
@@ -133,6 +146,7 @@ class Kept(NamedTuple):
     - `number` of the sweep.
     - `held`: places of the columns held back; `traded`: places whose local scales the last swaps set.
     - `included`: the local scale with which each column is in the sums, 0 for those held back.
+    - `multiplied`: likewise in `grams`, which are corrected only where many columns have changed.
     - `grams` `(parts, rows, rows)`, empty where nobody needs them; `sums`, see `GlobalLocalPrior.sums`.
     - `fit`: design times direction.
     """
@@ -141,6 +155,7 @@ class Kept(NamedTuple):
     held: Int[Array, " held"]
     traded: Int[Array, " swaps"]
     included: Float[Array, " columns"]
+    multiplied: Float[Array, " columns"]
     grams: Float[Array, "parts ..."]
     sums: Float[Array, "parts rows sums"]
     fit: Float[Array, " rows"]
@@ -175,7 +190,8 @@ class Reader(NamedTuple):
         )
         traded = jnp.zeros(2 * swaps, held.dtype)
         zero = jnp.zeros((), jnp.int32)
-        return Kept(zero, held, traded, included, grams, sums, predictor(self.x, direction))
+        fit = predictor(self.x, direction)
+        return Kept(zero, held, traded, included, included, grams, sums, fit)
 
     def of_part(self, local_scales: Array, part: Array) -> tuple[Array, Array]:
         """The gram and the prior's sums over the columns of a part."""
@@ -205,12 +221,55 @@ class Reader(NamedTuple):
         if self.parts.number > 1:
             kept = self._corrected(kept, wanted, held, part)
         found, sums = self.of_part(wanted, part)
-        return kept._replace(
+        own = self.parts.take(wanted, part)
+        kept = kept._replace(
             held=held,
-            included=self.parts.put(kept.included, part, self.parts.take(wanted, part)),
+            included=self.parts.put(kept.included, part, own),
+            multiplied=self.parts.put(kept.multiplied, part, own),
             grams=jax.lax.dynamic_update_index_in_dim(kept.grams, found, part, 0),
             sums=jax.lax.dynamic_update_index_in_dim(kept.sums, sums, part, 0),
         )
+        return self._caught_up(kept) if self._behind else kept
+
+    def gram(self, kept: Kept) -> Array:
+        """`X Lambda^2 X^T` over all columns that are not held back; empty where nobody needs it."""
+        whole = jnp.sum(kept.grams, axis=0)
+        if not self._behind:
+            return whole
+        places, change = self._changes(kept)
+        x = self.x[:, places]
+        return whole + (x * change) @ x.T
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the matrices of parts may lack the last changes of some columns."""
+        return self.by_rows and self.parts.number > 1
+
+    def _changes(self, kept: Kept) -> tuple[Array, Array]:
+        """The first of the columns that the matrices lack, and the change of their squared scales."""
+        lacking = kept.multiplied != kept.included
+        # At least as many as the columns held back: those of the first sweep.
+        most = min(max(_MOST_CHANGES, kept.held.size), self.parts.columns)
+        (places,) = jnp.nonzero(lacking, size=most, fill_value=0)
+        change = kept.included[places] ** 2 - kept.multiplied[places] ** 2
+        return places, jnp.where(jnp.arange(most) < jnp.sum(lacking), change, 0.0)
+
+    def _caught_up(self, kept: Kept) -> Kept:
+        """The matrices with all changes, where `gram` could not add so many; in as many rounds as needed."""
+        most = self._changes(kept)[0].size
+        lacking = jnp.sum(kept.multiplied != kept.included)
+        needed = jnp.where(lacking > most, -(-lacking // most), 0)
+
+        def add(_: Array, kept: Kept) -> Kept:
+            places, change = self._changes(kept)
+            x = self.x[:, places]
+            owner = places // self.parts.length
+            of_parts = owner == jnp.arange(self.parts.number)[:, None]
+            added = (x * jnp.where(of_parts, change, 0.0)[:, None, :]) @ x.T
+            multiplied = kept.multiplied.at[places].set(kept.included[places])
+            return kept._replace(grams=kept.grams + added, multiplied=multiplied)
+
+        return jax.lax.fori_loop(0, largest_of_all_chains(needed), add, kept)
 
     def _corrected(self, kept: Kept, wanted: Array, held: Array, part: Array) -> Kept:
         """The other parts' sums: columns held back no more, or from now on, and swapped ones."""
@@ -219,17 +278,11 @@ class Reader(NamedTuple):
         owner = places // self.parts.length
         of_parts = owner == jnp.arange(self.parts.number)[:, None]
         of_parts = of_parts & ~again & (owner != part)
-        x, old, new = self.x[:, places], kept.included[places], wanted[places]
-        grams = kept.grams
-        if self.by_rows:
-            change = jnp.where(of_parts, new**2 - old**2, 0.0)
-            grams = grams + (x * change[:, None, :]) @ x.T
+        old, new = kept.included[places], wanted[places]
 
         def sums(scales: Array) -> Array:
             return jax.vmap(lambda own: self.sums_at(places, jnp.where(own, scales, 0.0)))(of_parts)
 
         return kept._replace(
-            included=kept.included.at[places].set(new),
-            grams=grams,
-            sums=kept.sums + sums(new) - sums(old),
+            included=kept.included.at[places].set(new), sums=kept.sums + sums(new) - sums(old)
         )
