@@ -41,6 +41,10 @@ _REDUCED_ROWS = 100
 _BLOCKS = 32
 
 
+# Of log tau, the factor of the largest columns, and the precision.
+LogMarginal = Callable[[Array, Any, Any], Array]
+
+
 class _Sums(NamedTuple):
     """The prior's sums over columns, for the part that moves in this sweep.
 
@@ -145,10 +149,13 @@ class Sweep(NamedTuple):
         rest = jnp.sum(kept.sums, axis=0)
         rest = rest + self.reader.sums_at(largest.places, largest.unchosen_scales)
         apart = self.reader.sums_at(largest.places, largest.chosen_scales)
+        log_marginal = self._log_marginal(system)
         if x.shape[1] > 1:
-            state, system = self._tau_against_largest(key_apart, state, system, rest, apart)
+            state, system = self._tau_against_largest(
+                key_apart, state, system, log_marginal, rest, apart
+            )
         whole = rest + system.factor**model.prior.sums_power * apart
-        state, system = self._scales(key_scale, state, system, whole)
+        state, system = self._scales(key_scale, state, system, log_marginal, whole)
         state = self._coefficients(key_beta, state, system)
         sums = self._sums(state, number % count, whole)
         state, sums, figures["acceptance_rate"] = self._local_scales(key_local, state, sums)
@@ -218,19 +225,23 @@ class Sweep(NamedTuple):
         return log_prior(state.log_tau)
 
     def _scales(
-        self, key: Array, state: GibbsState, system: System, sums: Array
+        self,
+        key: Array,
+        state: GibbsState,
+        system: System,
+        log_marginal: LogMarginal,
+        sums: Array,
     ) -> tuple[GibbsState, System]:
         """sigma, then tau, with the coefficients integrated out."""
         x, model = self.data[0], self.model
         key_sigma, key_tau = jax.random.split(key)
         log_sigma = state.log_sigma
-        log_marginal = self._log_marginal(system)
         if not model.logistic:
 
             def of_sigma(log_sigma: Array) -> Array:
                 half_normal = log_sigma - 0.5 * jnp.exp(2.0 * log_sigma)
                 log_prior = model.log_prior(x, state.local_scales, sums, log_sigma)
-                value = log_marginal(state.log_tau, model.precision(log_sigma))
+                value = log_marginal(state.log_tau, system.factor, model.precision(log_sigma))
                 return half_normal + log_prior(state.log_tau) + value
 
             log_sigma = self._drawn(key_sigma, of_sigma, log_sigma)
@@ -238,20 +249,28 @@ class Sweep(NamedTuple):
         log_prior = model.log_prior(x, state.local_scales, sums, log_sigma)
 
         def of_tau(log_tau: Array) -> Array:
-            return log_prior(log_tau) + log_marginal(log_tau, system.precision)
+            return log_prior(log_tau) + log_marginal(log_tau, system.factor, system.precision)
 
         log_tau = self._drawn(key_tau, of_tau, state.log_tau)
         return state._replace(log_tau=log_tau, log_sigma=log_sigma), system
 
-    def _log_marginal(self, system: System) -> Callable[[Array, Any], Array]:
-        """The marginal density of the response, as a function of log tau and the precision."""
+    def _log_marginal(self, system: System) -> LogMarginal:
+        """The marginal density of the response."""
         # With one point after the other; a GPU evaluates many at once by factorisations.
         if not self.lattice and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
             return system.reduced().log_marginal
-        return lambda log_tau, precision: system._replace(precision=precision).log_marginal(log_tau)
+        return lambda log_tau, factor, precision: system._replace(
+            factor=factor, precision=precision
+        ).log_marginal(log_tau)
 
     def _tau_against_largest(
-        self, key: Array, state: GibbsState, system: System, rest: Array, apart: Array
+        self,
+        key: Array,
+        state: GibbsState,
+        system: System,
+        log_marginal: LogMarginal,
+        rest: Array,
+        apart: Array,
     ) -> tuple[GibbsState, System]:
         """Move tau and keep `tau lambda` of the columns with the largest local scales.
 
@@ -263,21 +282,18 @@ class Sweep(NamedTuple):
         x, columns, model = self.data[0], system.columns, self.model
         log_largest = jnp.log(columns.scales)
 
-        def moved(shift: Array) -> System:
-            # In units of the new tau their scales shrink.
-            return system._replace(factor=jnp.exp(-shift))
-
         def log_density(shift: Array) -> Array:
             log_tau, after, factor = state.log_tau + shift, log_largest - shift, jnp.exp(-shift)
             half_cauchys = -jnp.sum(jnp.where(columns.chosen, jnp.logaddexp(after, -after), 0.0))
             sums = rest + factor**model.prior.sums_power * apart
             log_prior = model.log_prior(x, columns.local_scales(factor), sums, state.log_sigma)
             value = log_prior(log_tau) + half_cauchys
-            value = value + moved(shift).log_marginal(log_tau)
+            # In units of the new tau their scales shrink.
+            value = value + log_marginal(log_tau, factor, system.precision)
             return jnp.where(shift < columns.room, value, -jnp.inf)
 
         shift = self._drawn(key, log_density, jnp.zeros((), x.dtype))
-        system = moved(shift)
+        system = system._replace(factor=jnp.exp(-shift))
         state = state._replace(
             log_tau=state.log_tau + shift, local_scales=columns.local_scales(system.factor)
         )

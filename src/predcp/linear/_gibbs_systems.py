@@ -73,6 +73,7 @@ class RowSystem(NamedTuple):
     """The regression through an N x N matrix, for few rows (Bhattacharya et al., 2016).
 
     **Arguments**
+    - `candidates`: the columns of the design that may be in the group.
     - `rest_gram`, `largest_gram`: `X Lambda^2 X^T` of the two groups of columns.
     - `root`: square roots of the weights of the rows; `precision` multiplies all weights.
     - `response`: `(rows,)`; it and `root` are None until `observing` sets them.
@@ -82,6 +83,7 @@ class RowSystem(NamedTuple):
     x: Float[Array, "rows columns"]
     shared: float
     columns: LargestColumns
+    candidates: Float[Array, "rows candidates"]
     rest_gram: Float[Array, "rows rows"]
     largest_gram: Float[Array, "rows rows"]
     root: Any = None
@@ -116,8 +118,9 @@ class RowSystem(NamedTuple):
         return log_scale - 0.5 * jnp.sum(white**2)
 
     def reduced(self) -> Reduced:
-        """The same in coordinates for many values of tau and the precision."""
-        return Reduced.of(self.gram, self.root, self.response, self.shared)
+        """The same in coordinates for many values of tau, the factor and the precision."""
+        largest = self.candidates * self.columns.chosen_scales
+        return Reduced.of(self.rest_gram, largest, self.root, self.response, self.shared)
 
     def draw(self, key: Array, log_tau: Array) -> tuple[Float[Array, " columns"], Array]:
         """`Lambda u` and alpha: a draw of the prior, corrected by its error in the rows."""
@@ -245,7 +248,7 @@ class Design(NamedTuple):
         candidates = self.x[:, columns.places]
         rest = others + gram(candidates, columns.unchosen_scales)
         largest = gram(candidates, columns.chosen_scales)
-        return RowSystem(self.x, self.shared, columns, rest, largest, root=self.root)
+        return RowSystem(self.x, self.shared, columns, candidates, rest, largest, root=self.root)
 
 
 def information_of(wide: Array, root: Array) -> Float[Array, "wide wide"]:

@@ -255,7 +255,7 @@ class Reader(NamedTuple):
         return places, jnp.where(jnp.arange(most) < jnp.sum(lacking), change, 0.0)
 
     def _caught_up(self, kept: Kept) -> Kept:
-        """The matrices with all changes, where `gram` could not add so many; in as many rounds as needed."""
+        """The matrices with all changes, where `gram` could not add so many."""
         most = self._changes(kept)[0].size
         lacking = jnp.sum(kept.multiplied != kept.included)
         needed = jnp.where(lacking > most, -(-lacking // most), 0)

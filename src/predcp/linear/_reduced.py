@@ -1,14 +1,19 @@
 """A normal regression by rows in coordinates in which a change of its scales costs little.
 
-The marginal density of the response needs `I + p W^1/2 (tau^2 G + shared) W^1/2` for many values of tau and of
-the precision p. In the coordinates in which `W^1/2 G W^1/2` is tridiagonal, each costs a number of
-operations in proportion to the rows, where a Cholesky factor costs their third power.
+The marginal density of the response needs the determinant and the inverse of
+
+    I + p W^1/2 (tau^2 (G + f^2 C C^T) + shared) W^1/2
+
+for many values of tau, of the factor f of the largest columns C, and of the precision p. In the
+coordinates in which `W^1/2 G W^1/2` is tridiagonal, each costs a number of operations in proportion to the
+rows, where a Cholesky factor costs their third power.
 """
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 
@@ -17,55 +22,55 @@ class Reduced(NamedTuple):
 
     **Arguments**
     - `diagonal`, `beside` `(rows - 1,)`: of `Q^T W^1/2 G W^1/2 Q`.
-    - `sides`: `Q^T W^1/2` times the response, and times a vector of ones.
+    - `sides`: `Q^T W^1/2` times the response, the largest columns, and a vector of ones.
     - `shared`: prior variance of the intercept; `log_roots`, the sum of the logs of the roots of W.
     """
 
     diagonal: Float[Array, " rows"]
     beside: Float[Array, " between"]
-    sides: Float[Array, "rows two"]
+    sides: Float[Array, "rows sides"]
     shared: float
     log_roots: Float[Array, ""]
 
     @classmethod
-    def of(cls, gram: Array, root: Array, response: Array, shared: float) -> "Reduced":
+    def of(
+        cls, gram: Array, largest: Array, root: Array, response: Array, shared: float
+    ) -> "Reduced":
         """Reduce the matrix G, once.
 
-        **Arguments**: `root`, of the weights of the rows.
+        **Arguments**: `largest`, C; `root`, of the weights of the rows.
         """
         matrix, diagonal, beside, sizes = jax.lax.linalg.tridiagonal(
             root[:, None] * gram * root, lower=True
         )
-        sides = _reflected(matrix, sizes, jnp.stack([root * response, root], axis=1))
+        # The first coordinate is not turned.
+        turn = jax.lax.linalg.householder_product(matrix[1:, :-1], sizes)
+        sides = jnp.concatenate([response[:, None], largest, jnp.ones_like(root)[:, None]], axis=1)
+        sides = root[:, None] * sides
+        sides = jnp.concatenate([sides[:1], turn.T @ sides[1:]])
         return cls(diagonal, beside, sides, shared, jnp.sum(jnp.log(root)))
 
-    def log_marginal(self, log_tau: Array, precision: Array | float = 1.0) -> Array:
+    def log_marginal(
+        self, log_tau: Array, factor: Array | float = 1.0, precision: Array | float = 1.0
+    ) -> Array:
         """The log density of the response with the coefficients integrated out."""
-        rows = self.diagonal.size
+        rows, sides = self.sides.shape
         variance = precision * jnp.exp(2.0 * log_tau)
-        diagonal, beside = 1.0 + variance * self.diagonal, variance * self.beside
-        pivots, solved = _eliminated(diagonal, beside, self.sides)
+        pivots, solved = _eliminated(
+            1.0 + variance * self.diagonal, variance * self.beside, self.sides
+        )
         products = (solved / pivots[:, None]).T @ solved
-        # The intercept adds a matrix of rank one.
-        shared = precision * self.shared
-        level = 1.0 + shared * products[1, 1]
-        squares = precision * (products[0, 0] - shared * products[0, 1] ** 2 / level)
-        log_determinant = jnp.sum(jnp.log(pivots)) + jnp.log(level)
-        log_scale = self.log_roots + 0.5 * rows * jnp.log(precision) - 0.5 * log_determinant
-        return log_scale - 0.5 * squares
-
-
-def _reflected(matrix: Array, sizes: Array, sides: Array) -> Array:
-    """`Q^T sides` for Q as LAPACK gives it: a product of reflections, one in a column below the diagonal."""
-    places = jnp.arange(len(matrix))
-
-    def reflect(sides: Array, given: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        number, column, size = given
-        normal = jnp.where(places > number + 1, column, (places == number + 1).astype(column.dtype))
-        return sides - size * normal[:, None] * (normal @ sides), None
-
-    given = jnp.arange(sizes.size), matrix.T[: sizes.size], sizes
-    return jax.lax.scan(reflect, sides, given)[0]
+        # The largest columns and the intercept add a matrix of low rank.
+        widths = jnp.full(sides - 1, jnp.sqrt(variance) * factor, self.sides.dtype)
+        widths = widths.at[-1].set(jnp.sqrt(precision * self.shared))
+        inner = (
+            jnp.eye(sides - 1, dtype=products.dtype) + widths[:, None] * products[1:, 1:] * widths
+        )
+        lower = jnp.linalg.cholesky(inner)
+        explained = solve_triangular(lower, widths * products[1:, 0], lower=True)
+        squares = precision * (products[0, 0] - jnp.sum(explained**2))
+        log_determinant = jnp.sum(jnp.log(pivots)) + 2.0 * jnp.sum(jnp.log(jnp.diagonal(lower)))
+        return self.log_roots + 0.5 * (rows * jnp.log(precision) - log_determinant - squares)
 
 
 def _eliminated(diagonal: Array, beside: Array, sides: Array) -> tuple[Array, Array]:
