@@ -28,8 +28,8 @@ _MOST_ROWS, _MOST_OUTPUTS = 20_000, 2000
 _RATE, _FACTORISATIONS, _FEWEST_ROWS, _FEW_ROWS = 1e10, 60.0, 50, 1000
 # Of the time: when the columns are read, when all scales are tried; the rest is for the draws.
 _READ, _TRIED = 0.4, 0.7
-# Draws, however short the time is; and seconds of one normal number.
-_FEWEST_DRAWS, _NORMAL_SECONDS = 20, 1.5e-8
+# Draws, however short the time is; operations of draws that take no time; seconds of one normal number.
+_FEWEST_DRAWS, _FREE, _NORMAL_SECONDS = 20, 2**22, 1.5e-8
 # Draws may take a quarter of a design in single precision, or so many bytes.
 _BYTES_PER_ENTRY, _SMALL = 1, 2**26
 # Logs of tau around that of standardised columns which explain about as much as there is to explain;
@@ -111,10 +111,10 @@ class QuickLook:
         draws = min(self.draws, fitted.affordable(deadline - time.monotonic()))
         places = generator.choice(len(models), draws, p=softmax(log_evidences))
         chosen = [models[place] for place in places]
-        drawn = []
+        drawn, fewest = [], max(_FEWEST_DRAWS, _FREE // models[0][-1].scales.size ** 2)
         for *_, model in chosen:
             drawn.append(model.position(generator))
-            if len(drawn) >= _FEWEST_DRAWS and time.monotonic() > deadline:
+            if len(drawn) >= fewest and time.monotonic() > deadline:
                 break
         u, chosen = np.stack(drawn), chosen[: len(drawn)]
         tau = np.exp([log_tau for log_tau, *_ in chosen])
