@@ -21,8 +21,6 @@ from predcp.linear._parts import Parts
 from predcp.linear._target import Target
 from predcp.linear._tuning import HANDOVERS, LEADERS, PATHS, Advance, Moves, tuned, work
 
-# Points that a GPU evaluates in hardly more time than one.
-_LATTICE = 32
 # Steps of all chains that wait to be stored take a 16th of the memory of a wide design.
 _PART_OF_DESIGN = 32
 
@@ -43,7 +41,8 @@ class Gibbs(ChainSampler):
         at least as many columns as rows), where Polya-gamma weights would mix slowly. None: chosen
         during warm-up.
     - `lattice`: number of points, evaluated at once, among which tau and sigma are chosen; 0 for slice
-        sampling, which evaluates points one by one. None: 32 on a GPU, 0 on a CPU.
+        sampling, which evaluates points one by one. None: 0 on a CPU, where 32 points cost 32 times as
+        much as one; on a GPU, 32 or 0, chosen during warm-up.
     - `warmup`: discarded sweeps at the start. With 200 or more, the moves that are None are chosen by
         the effective draws they give per unit of work, which is counted, not timed: the same seed gives
         the same draws. What was chosen is in the figures of the draws.
@@ -77,13 +76,18 @@ class Gibbs(ChainSampler):
             return super(Gibbs, sampler).sample(target, progress)
 
     def _tuning(self, target: Target, figures: dict[str, float]) -> Tune | None:
-        if self.handovers is not None and self.paths is not None:
+        handovers, paths, lattice = self.handovers, self.paths, self._points
+        if handovers is not None and paths is not None and lattice is not None:
             return None
         rows, columns = np.shape(target.data[0])[-2:]
         cost = functools.partial(
-            work, rows, columns, looked_at(rows, columns), Parts.of(rows, columns).number
+            work,
+            rows,
+            columns,
+            looked_at(rows, columns),
+            Parts.of(rows, columns).number,
+            points_at_once=_points_at_once(),
         )
-        handovers, paths = self.handovers, self.paths
         if handovers is None and columns == 1:
             handovers = HANDOVERS[0]
         # Paths are for two classes and at least as many columns as rows.
@@ -92,17 +96,20 @@ class Gibbs(ChainSampler):
 
         def tune(advance: Advance) -> tuple[Moves, int]:
             leaders = min(LEADERS, columns)
-            setting, taken = tuned(advance, cost, self.warmup, leaders, handovers, paths)
+            setting, taken = tuned(advance, cost, self.warmup, leaders, handovers, paths, lattice)
             figures.update({name: float(value) for name, value in setting._asdict().items()})
             return setting, taken
 
         return tune
 
+    @property
+    def _points(self) -> int | None:
+        """Points of the lattice; None for those to choose."""
+        return 0 if self.lattice is None and not _points_at_once() else self.lattice
+
     def build(self, target: Target) -> Program:
         model = GibbsModel.of(target)
-        lattice = self.lattice
-        if lattice is None:
-            lattice = 0 if jax.default_backend() == "cpu" else _LATTICE
+        lattice = self._points
 
         def sweep_of(data: tuple[Any, ...]) -> Sweep:
             return Sweep.of(model, data, self.handovers, self.paths, lattice)
@@ -121,3 +128,8 @@ class Gibbs(ChainSampler):
             return repeated(one, state, steps, self.chunk)
 
         return Program(start, advance)
+
+
+def _points_at_once() -> bool:
+    """Whether the device evaluates many points in hardly more time than one."""
+    return jax.default_backend() != "cpu"

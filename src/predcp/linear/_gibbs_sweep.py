@@ -27,7 +27,7 @@ from predcp.linear._lattice import lattice_sample
 from predcp.linear._parts import Reader, predictor, same_for_all_chains
 from predcp.linear._polya_gamma import polya_gamma
 from predcp.linear._slice import slice_sample
-from predcp.linear._tuning import HANDOVERS, PATHS, Moves, watched
+from predcp.linear._tuning import HANDOVERS, LATTICES, PATHS, Moves, watched
 
 # Width of a slice on a log scale: posteriors of log tau are a few units wide.
 _WIDTH = 2.0
@@ -62,8 +62,8 @@ class Sweep(NamedTuple):
     """`sweep(state)` returns the next state and the acceptance rates of its proposals.
 
     **Arguments**: `design`, see `Design`; `reader`, see `Reader`; `across`, the transposed design
-    if it is small; the others as in `Gibbs`. `handovers` and `paths` may be None: the state then says
-    how many there are.
+    if it is small; the others as in `Gibbs`. `handovers`, `paths` and `lattice` may be None: the state
+    then says how many there are.
     """
 
     model: GibbsModel
@@ -73,7 +73,7 @@ class Sweep(NamedTuple):
     across: Any
     handovers: int | None
     paths: int | None
-    lattice: int
+    lattice: int | None
 
     @classmethod
     def of(
@@ -82,7 +82,7 @@ class Sweep(NamedTuple):
         data: tuple[Any, ...],
         handovers: int | None,
         paths: int | None,
-        lattice: int,
+        lattice: int | None,
     ) -> "Sweep":
         """The sweep over a data set."""
         x = data[0]
@@ -94,7 +94,7 @@ class Sweep(NamedTuple):
     @property
     def tuned(self) -> bool:
         """Whether a setting is chosen during warm-up."""
-        return self.handovers is None or self.paths is None
+        return self.handovers is None or self.paths is None or self.lattice is None
 
     @property
     def _most(self) -> Moves:
@@ -107,7 +107,7 @@ class Sweep(NamedTuple):
     def _now(self, state: GibbsState) -> tuple[Any, Any]:
         """The numbers of handovers and paths of this sweep."""
         if not self.tuned:
-            return self._most
+            return self._most[:2]
         setting = same_for_all_chains(state.setting)
         return (
             setting[0] if self.handovers is None else self.handovers,
@@ -121,7 +121,13 @@ class Sweep(NamedTuple):
         kept = self.reader.begin(state.local_scales, state.direction, held, self._most.handovers)
         setting = None
         if self.tuned:
-            setting = jnp.asarray([self.handovers or HANDOVERS[0], self.paths or PATHS[0]])
+            setting = jnp.asarray(
+                [
+                    HANDOVERS[0] if self.handovers is None else self.handovers,
+                    PATHS[0] if self.paths is None else self.paths,
+                    LATTICES[0] if self.lattice is None else self.lattice,
+                ]
+            )
         return state._replace(kept=kept, setting=setting)
 
     def __call__(self, state: GibbsState) -> tuple[GibbsState, dict[str, Array]]:
@@ -200,11 +206,21 @@ class Sweep(NamedTuple):
         eta, ended = jax.lax.fori_loop(0, count, path, (eta, jnp.zeros((), x.dtype)))
         return eta, ended / count
 
-    def _drawn(self, key: Array, log_density: Callable[[Array], Array], start: Array) -> Array:
+    def _drawn(
+        self, key: Array, state: GibbsState, log_density: Callable[[Array], Array], start: Array
+    ) -> Array:
         """Draw one number given all others."""
-        if self.lattice:
-            return lattice_sample(key, log_density, start, self.lattice)
-        return slice_sample(key, log_density, start, _WIDTH)
+
+        def by_slices() -> Array:
+            return slice_sample(key, log_density, start, _WIDTH)
+
+        def by_points(points: int) -> Array:
+            return lattice_sample(key, log_density, start, points)
+
+        if self.lattice is not None:
+            return by_points(self.lattice) if self.lattice else by_slices()
+        points = same_for_all_chains(state.setting)[2]
+        return jax.lax.cond(points > 0, lambda: by_points(LATTICES[0]), by_slices)
 
     def _metropolis(
         self, key: Array, state: GibbsState, before: Array, moved: Array, after: Array
@@ -244,20 +260,20 @@ class Sweep(NamedTuple):
                 value = log_marginal(state.log_tau, system.factor, model.precision(log_sigma))
                 return half_normal + log_prior(state.log_tau) + value
 
-            log_sigma = self._drawn(key_sigma, of_sigma, log_sigma)
+            log_sigma = self._drawn(key_sigma, state, of_sigma, log_sigma)
             system = system._replace(precision=model.precision(log_sigma))
         log_prior = model.log_prior(x, state.local_scales, sums, log_sigma)
 
         def of_tau(log_tau: Array) -> Array:
             return log_prior(log_tau) + log_marginal(log_tau, system.factor, system.precision)
 
-        log_tau = self._drawn(key_tau, of_tau, state.log_tau)
+        log_tau = self._drawn(key_tau, state, of_tau, state.log_tau)
         return state._replace(log_tau=log_tau, log_sigma=log_sigma), system
 
     def _log_marginal(self, system: System) -> LogMarginal:
         """The marginal density of the response."""
         # With one point after the other; a GPU evaluates many at once by factorisations.
-        if not self.lattice and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
+        if self.lattice == 0 and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
             return system.reduced().log_marginal
         return lambda log_tau, factor, precision: system._replace(
             factor=factor, precision=precision
@@ -292,7 +308,7 @@ class Sweep(NamedTuple):
             value = value + log_marginal(log_tau, factor, system.precision)
             return jnp.where(shift < columns.room, value, -jnp.inf)
 
-        shift = self._drawn(key, log_density, jnp.zeros((), x.dtype))
+        shift = self._drawn(key, state, log_density, jnp.zeros((), x.dtype))
         system = system._replace(factor=jnp.exp(-shift))
         state = state._replace(
             log_tau=state.log_tau + shift, local_scales=columns.local_scales(system.factor)
@@ -448,7 +464,7 @@ class Sweep(NamedTuple):
             likelihood = self.model.log_likelihood(eta, state.log_sigma, self.data)
             return likelihood + log_prior(log_tau)
 
-        return state._replace(log_tau=self._drawn(key, log_density, state.log_tau))
+        return state._replace(log_tau=self._drawn(key, state, log_density, state.log_tau))
 
     def _tau_against_all(
         self, key: Array, state: GibbsState, sums: Array
@@ -463,7 +479,7 @@ class Sweep(NamedTuple):
             half_cauchys = -jnp.sum(jnp.logaddexp(moved, -moved))
             return log_prior(state.log_tau + shift) + half_cauchys
 
-        shift = self._drawn(key, log_density, jnp.zeros((), x.dtype))
+        shift = self._drawn(key, state, log_density, jnp.zeros((), x.dtype))
         factor = jnp.exp(-shift)
         state = state._replace(
             log_tau=state.log_tau + shift,

@@ -1,4 +1,4 @@
-"""Choose during warm-up how often a Gibbs sweep repeats its costly moves.
+"""Choose during warm-up how often a Gibbs sweep repeats its costly moves, and how it draws single numbers.
 
 Each setting is tried for some sweeps. Its worth is the number of effective draws per unit of work. Work is
 counted and not timed, so the same seed gives the same draws. The setting is fixed before the first
@@ -27,19 +27,24 @@ _GOOD = 0.3
 LEADERS, _LOGITS = 4, 30
 # Operations per entry of the design in a look at all swaps, and per column in a draw of a path.
 _LOOK, _PATH = 30.0, 40.0
-# Matrices of rows by rows that a sweep factorises.
-_FACTORISATIONS = 40.0
+# Single numbers that a sweep draws; matrices of rows by rows that are factorised for one of them by slice
+# sampling, and choices among the points of a lattice.
+_NUMBERS, _FACTORISATIONS, _CHOICES = 4.0, 10.0, 2.0
 
 
 class Moves(NamedTuple):
-    """How many swaps of columns a sweep proposes, and how many paths of the logits it takes."""
+    """How many swaps of columns a sweep proposes, and how many paths of the logits it takes.
+
+    **Arguments**: `lattice`, see `Gibbs`.
+    """
 
     handovers: int
     paths: int
+    lattice: int = 0
 
 
 # In the order in which they are tried; the first is used where nothing is tried.
-HANDOVERS, PATHS = (1, 4, 16), (1, 3)
+HANDOVERS, PATHS, LATTICES = (1, 4, 16), (1, 3), (32, 0)
 
 # `advance(setting, sweeps)` gives what was watched, `(problems, chains, sweeps, quantities)`, or None
 # when the time is up.
@@ -55,15 +60,25 @@ def watched(
     return jnp.concatenate([eta[rows], jnp.stack([log_tau, lp]), places.astype(eta.dtype)])
 
 
-def work(rows: int, columns: int, looked_at: int, parts: int, setting: Moves) -> float:
+def work(
+    rows: int,
+    columns: int,
+    looked_at: int,
+    parts: int,
+    setting: Moves,
+    points_at_once: bool = False,
+) -> float:
     """Operations of a sweep.
 
     **Arguments**: `looked_at`, columns that a proposed swap looks at; `parts` of the columns, of which a
-    sweep renews one.
+    sweep renews one; `points_at_once`, whether all points of a lattice take as long as one.
     """
     small = min(rows, columns)
     base = 2.0 * rows * columns * (4.0 + 3.0 / parts + small / parts)
-    base += _FACTORISATIONS * small**3 / 3.0
+    evaluations = _FACTORISATIONS
+    if setting.lattice:
+        evaluations = _CHOICES * (1 if points_at_once else setting.lattice)
+    base += _NUMBERS * evaluations * small**3 / 3.0
     swap = 2.0 * _LOOK * rows * looked_at
     path = 2.0 * rows * columns + _PATH * columns
     return base + setting.handovers * swap + setting.paths * path
@@ -97,17 +112,18 @@ def tuned(
     leaders: int,
     handovers: int | None,
     paths: int | None,
+    lattice: int | None = 0,
 ) -> tuple[Moves, int]:
     """The setting for all further sweeps, and the number of sweeps that it took to find it.
 
-    First more swaps are tried, then more paths; each search ends with the first value that is not better.
+    First more swaps are tried, then more paths, then slices instead of a lattice; each search ends with the
+    first value that is not better.
 
-    **Arguments**: `cost`, see `work`; `leaders`, see `effective_draws`; `handovers` and `paths`, None for
-    those to choose.
+    **Arguments**: `cost`, see `work`; `leaders`, see `effective_draws`; `handovers`, `paths` and `lattice`,
+    None for those to choose.
     """
-    best = Moves(
-        HANDOVERS[0] if handovers is None else handovers, PATHS[0] if paths is None else paths
-    )
+    given, values = (handovers, paths, lattice), (HANDOVERS, PATHS, LATTICES)
+    best = Moves(*(own[0] if named is None else named for named, own in zip(given, values)))
     sweeps, taken = warmup // _PARTS, 0
     if sweeps < _FEWEST_SWEEPS:
         return best, 0
@@ -123,8 +139,8 @@ def tuned(
     if worth is None or worth >= _GOOD:
         return best, taken
     worth = worth / cost(best)
-    for name, given, values in zip(Moves._fields, (handovers, paths), (HANDOVERS, PATHS)):
-        for value in values[1:] if given is None else ():
+    for name, named, own in zip(Moves._fields, given, values):
+        for value in own[1:] if named is None else ():
             setting = best._replace(**{name: value})
             found = tried(setting, sweeps)
             if found is None or found / cost(setting) < _BETTER * worth:
