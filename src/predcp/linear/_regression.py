@@ -23,6 +23,7 @@ from predcp.linear._convergence import Convergence
 from predcp.linear._draws import Draws
 from predcp.linear._inference import as_inference, with_time_left
 from predcp.linear._kept_steps import coefficients_at, mean_of_draws, pieces_of_draws
+from predcp.linear._laplace import Laplace
 from predcp.linear._priors import as_coefficient_prior
 from predcp.linear._summary import Quantity, Summary, ranked, summary_table
 from predcp.linear._target import Target
@@ -123,7 +124,10 @@ class Regression(BaseEstimator):
             raise ValueError(
                 f"no column of X varies over its {len(x)} rows, so there is nothing to learn from"
             )
-        kind = np.dtype(jnp.result_type(float))
+        inference = as_inference(self.inference, seed_of(self.random_state))
+        # At once in the precision that is wanted: a copy of a wide table is as large as memory allows.
+        wanted = np.float64 if isinstance(inference, Laplace) else jnp.result_type(float)
+        kind = np.dtype(wanted)
         data = [self.columns_.transform(x, kind)]
         data.append(y.astype(kind) if y.dtype.kind == "f" else y.astype(np.int32))
         if weights is not None:
@@ -134,7 +138,6 @@ class Regression(BaseEstimator):
             "inference": self.inference,
             "fit_intercept": bool(self.fit_intercept),
         }
-        inference = as_inference(self.inference, seed_of(self.random_state))
         with progress_bar(self.progress, "fitting") as report:
             (draws,) = with_time_left(inference, began).sample(self._target(), report)
         _require_finite(draws)
