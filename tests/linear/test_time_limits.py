@@ -1,5 +1,6 @@
 """Limits on time, by the work that is done: none of these tests depends on the speed of the machine."""
 
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from predcp.linear import (
     Auto,
+    Laplace,
     LinearRegression,
     LogisticRegression,
+    Ridge,
     Target,
+    _gaussian,
+    _laplace,
     _linear,
     _logistic,
     _quick_look,
@@ -127,6 +132,36 @@ def test_rows_are_not_read_after_the_limit(monkeypatch):
     found = Convergence.of(Draws(values, {}, None, 0.0, 0, errors), "Laplace")
     assert any("its error is not known" in words for words in found.warnings())
     assert any("an unknown error" in words for words in found.words())
+
+
+@pytest.mark.parametrize(("seconds", "answers"), [(20_000.0, True), (3_000.0, False)])
+def test_a_first_look_ends_in_time_where_each_step_takes_long(seconds, answers, monkeypatch):
+    """A clock on which each fit of the coefficients takes a thousand seconds, as in a very wide table."""
+    fits = []
+    conditional = _laplace.conditional
+
+    def slow(*given):
+        fits.append(True)
+        return conditional(*given)
+
+    def monotonic():
+        return time.monotonic() + 1000.0 * len(fits)
+
+    clock = SimpleNamespace(monotonic=monotonic, perf_counter=time.perf_counter)
+    monkeypatch.setattr(_laplace, "conditional", slow)
+    for module in (_laplace, _gaussian):
+        monkeypatch.setattr(module, "time", clock)
+    x, y = table(20, 3)
+    target = Target(logistic_regression, (x, y), {"prior": Ridge()}, family="bernoulli")
+    look = Laplace(max_seconds=seconds)
+    if answers:
+        (draws,) = look.sample(target)
+        assert 4 <= draws.values["beta"].shape[1] <= 15
+        assert len(fits) <= 21
+    else:
+        with pytest.raises(TimeoutError, match="before the first draws"):
+            look.sample(target)
+        assert len(fits) <= 4
 
 
 def test_more_time_is_more_rows_and_draws(monkeypatch):

@@ -24,10 +24,14 @@ from predcp.linear._long import MOST_ERROR, long_of
 from predcp.linear._scales import Rows, Scales, Split
 from predcp.linear._target import Target
 
-# Draws in one call of a program.
-_BATCH = 50
-# Draws between two looks at the clock, where there is a limit on time.
-_HURRIED_BATCH = 10
+# Draws in one call of a program: fewer of many columns, whose numbers take memory.
+_BATCH, _NUMBERS_AT_ONCE, _FEWEST = 50, 2**19, 4
+# Draws between two looks at the clock, where there is a limit on time; seconds that the fewest may be late.
+_HURRIED_BATCH, _LATE = 10, 0.25
+_NOT_DRAWN = (
+    "the limit on time (max_seconds) was over before the first draws; allow more time, or use "
+    "inference='auto', which always answers"
+)
 # The search for the mode is the first half of the reported progress.
 _SEARCH_UNITS = 500
 # Evaluations after which half of the search is reported as done; the total is not known.
@@ -146,6 +150,7 @@ class Laplace:
             report(done, "searching for the mode")
             return found
 
+        searching = time.monotonic()
         # Compilation may have used up the time; a search that has not begun is of no use.
         left = max(_SEARCH_SHARE * (deadline - time.monotonic()), _SHORTEST_SEARCH)
         search_until = time.monotonic() + left
@@ -161,10 +166,19 @@ class Laplace:
             posterior = _Posterior(program, data, long.observed)
             normal = normal_at_mode(potential, normal.mode, search_until)
         report(_SEARCH_UNITS, "drawing")
+        # A draw costs at most an evaluation, which also has derivatives.
+        each = (time.monotonic() - searching) / max(evaluations, 1)
         pieces, done = [], 0
-        batch = _BATCH if np.isinf(deadline) else _HURRIED_BATCH
-        for first in range(0, self.draws, batch):
-            size = min(batch, self.draws - first)
+        while done < self.draws:
+            first, left = done, deadline - time.monotonic()
+            size = min(posterior.batch, self.draws - done)
+            if not np.isinf(deadline):
+                if done and left < each:
+                    break
+                if not done and left + _LATE < _FEWEST * each:
+                    raise TimeoutError(_NOT_DRAWN)
+                affordable = int((left if done else left + _LATE) / each)
+                size = min(size, _HURRIED_BATCH, max(affordable, 1 if done else _FEWEST))
             generators = [
                 np.random.default_rng((self.seed, number, first + place)) for place in range(size)
             ]
@@ -174,8 +188,6 @@ class Laplace:
                 done += 1
                 report(_SEARCH_UNITS + done, "drawing")
             pieces.append(next(drawing))
-            if time.monotonic() >= deadline:
-                break
         kept, log_q, lp = zip(*pieces)
         values = jax.tree.map(lambda *parts: np.concatenate(parts)[None], *kept)
         seconds = time.perf_counter() - began
@@ -209,9 +221,10 @@ class _Program(NamedTuple):
         """Compile all of them; a TimeoutError at the deadline."""
         theta = self.scales.start()
         split, _ = jax.eval_shape(self.split, theta, *data)
-        u = np.zeros((_BATCH, *split.log_scales.shape))
+        batch = _batch_of(split.log_scales.shape)
+        u = np.zeros((batch, *split.log_scales.shape))
         slopes = np.zeros(split.log_scales.shape), 0.0
-        thetas = _whole_batch(theta[None])
+        thetas = _whole_batch(theta[None], batch)
         # Models are traced here: NumPyro can trace in one thread only.
         lowered = (
             self.split.lower(theta, *data),
@@ -230,6 +243,8 @@ class _Posterior:
     ) -> None:
         """**Arguments:** `observed`, rows that replace those of a long table."""
         self._program, self._data = program, data
+        coefficients = program.scales.coefficients
+        self.batch = _batch_of((coefficients[0] + program.scales.intercept, *coefficients[1:]))
         self._observed = _observed(program, data) if observed is None else observed
         weights, design = self._observed.weights, self._observed.design
         information = np.einsum("n,np,np->p", weights, design, design)
@@ -265,7 +280,7 @@ class _Posterior:
         """Compile the program of the draws, while the search for the mode uses the other core."""
         with jax.enable_x64(True):
             start = self._program.scales.start()
-            self._program.splits(_whole_batch(start[None]), *self._data)
+            self._program.splits(_whole_batch(start[None], self.batch), *self._data)
 
     def draw(
         self,
@@ -295,7 +310,8 @@ class _Posterior:
         lp += self._observed.offset
         # The program does not know the cut: with its wider scale, u is smaller.
         u = np.stack([draw.u * cut for draw, cut in zip(draws, cuts)])
-        kept = self._program.keep(_whole_batch(thetas), _whole_batch(u), *self._data)
+        thetas, u = _whole_batch(thetas, self.batch), _whole_batch(u, self.batch)
+        kept = self._program.keep(thetas, u, *self._data)
         kept = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(draws)], kept)
         yield kept, log_q + np.array([draw.log_density for draw in draws]), lp
 
@@ -309,7 +325,7 @@ class _Posterior:
             thetas, log_q = normal.transform(noise)
             splits = [
                 np.asarray(part)[: len(thetas)]
-                for part in self._program.splits(_whole_batch(thetas), *self._data)
+                for part in self._program.splits(_whole_batch(thetas, self.batch), *self._data)
             ]
             given = [self._given(*parts) for parts in zip(*splits)]
             # In the far tail of the normal a scale may overflow.
@@ -398,9 +414,14 @@ def _one_thread_each(side: int) -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def _whole_batch(values: np.ndarray) -> np.ndarray:
+def _batch_of(shape: tuple[int, ...]) -> int:
+    """How many draws of coefficients of a shape are worked on at once."""
+    return max(_FEWEST, min(_BATCH, _NUMBERS_AT_ONCE // int(np.prod(shape))))
+
+
+def _whole_batch(values: np.ndarray, size: int) -> np.ndarray:
     """Pad a batch with its first value, so that batches of one size are compiled once."""
-    return np.concatenate([values, np.repeat(values[:1], _BATCH - len(values), axis=0)])
+    return np.concatenate([values, np.repeat(values[:1], size - len(values), axis=0)])
 
 
 def _double(array: Any) -> Array:
