@@ -272,8 +272,9 @@ class Sweep(NamedTuple):
 
     def _log_marginal(self, system: System) -> LogMarginal:
         """The marginal density of the response."""
-        # With one point after the other; a GPU evaluates many at once by factorisations.
-        if self.lattice == 0 and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
+        # With one point after the other. On a GPU, where a recursion over rows is slow, by factorisations.
+        one_by_one = self.lattice == 0 and jax.default_backend() == "cpu"
+        if one_by_one and isinstance(system, RowSystem) and len(system.x) >= _REDUCED_ROWS:
             return system.reduced().log_marginal
         return lambda log_tau, factor, precision: system._replace(
             factor=factor, precision=precision
