@@ -67,6 +67,12 @@ def test_a_lead_too_small_to_matter_is_no_lead():
     assert "% by the base rate)" in found.sentence
 
 
+def test_models_that_shrink_to_the_base_rate_say_nothing_about_power():
+    models = {"base-rate": None, "shrunk": LogisticRegression(C=1e-6)}
+    found = predcp.compare(X, NOISE, models, folds=2, repeats=1)
+    assert found.sentence.endswith("any column; they predict almost the same.")
+
+
 def test_too_few_rows_to_tell():
     random = np.random.default_rng(1)
     x = random.normal(size=(30, 1))

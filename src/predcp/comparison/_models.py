@@ -91,7 +91,7 @@ def choose(
         if name not in known:
             cure = ""
             if task == REGRESSION and name in default_models("binary"):
-                cure = "; if the values of the target are classes, say so: classes=True (--classes)"
+                cure = "; if the values of the target are classes, say so: classes=True"
             raise ValueError(
                 f"model must be one of {', '.join(known)} for a {task} target, got {name!r}{cure}"
             )

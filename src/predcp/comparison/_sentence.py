@@ -11,6 +11,8 @@ from predcp.comparison._statistics import FEWEST_FOLDS, LEVEL, Difference
 _NO_MATTER = 0.005
 # How often a difference is found that is called detectable.
 _POWER = 0.8
+# A lead in the mean log score that no model which uses the columns would be found by.
+_SAME = 0.01
 # Percentage points of rows right that are a lead to be seen.
 _SEEN = 1.0
 # Share of a detectable lead from which more rows or folds may well show it.
@@ -134,10 +136,14 @@ def _no_use(verdict: Verdict) -> str:
             f"({_quality(verdict, best)}), but with {verdict.rows} rows in {verdict.folds} folds only "
             f"{power}"
         )
-    return (
+    separates = (
         f"Use none of these models yet: nothing separates {_listed(others, words)} from the base rate, the "
-        f"prediction without any column. With {verdict.rows} rows {power}"
+        "prediction without any column"
     )
+    if found < _SAME:
+        # A model that hardly uses the columns says nothing about what another one would find.
+        return f"{separates}; they predict almost the same"
+    return f"{separates}. With {verdict.rows} rows {power}"
 
 
 def _detectable(verdict: Verdict, model: str) -> float:
