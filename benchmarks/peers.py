@@ -1,7 +1,7 @@
 """What people would pick for wide tables, beside ours: `python -m benchmarks.peers`.
 
-Writes results/peers.json: tables of 100 rows and more and more columns, five of which matter, and a
-classifier by each of
+Writes results/peers.json: tables of 100 rows and more and more columns, five of which matter, and real
+tables (a random tenth of whose rows is new), and a classifier by each of
 
 - our Gibbs sampler (PredCP) and Laplace's method;
 - the published Gibbs sampler of Makalic and Schmidt (2016) of the logistic horseshoe: Polya-gamma
@@ -11,9 +11,9 @@ classifier by each of
 - scikit-learn's `LogisticRegressionCV` with l1 and l2 penalties.
 
 The figures are the processor's time (other work on the machine distorts it little), the log score on
-1,000 new rows, and for samplers the effective draws a second of the slowest of the log odds of 50 new
-rows, warm-up and compilation left out, with its R-hat: where that is far above 1, the chains were too
-short to be compared. What is measured already is kept.
+new rows (1,000 of a simulated table), and for samplers the effective draws a second of the slowest of the
+log odds of 50 new rows, warm-up and compilation left out, with its R-hat: where that is far above 1, the
+chains were too short to be compared. What is measured already is kept.
 """
 
 import argparse
@@ -32,12 +32,21 @@ from predcp._numerics.chains import bulk_ess, worst_rhat
 OUTPUT = Path(__file__).parent / "results" / "peers.json"
 ROWS, NEW_ROWS, MONITORED = 100, 1000, 50
 COLUMNS = (100, 300, 1000, 3000)
+# Names of registered tables.
+REAL = ("breast",)
 PEERS = ("gibbs", "laplace", "makalic-schmidt", "numpyro", "sklearn-l1", "sklearn-l2")
 CHAINS, WARMUP, DRAWS = 2, 300, 500
 
 
-def table(columns: int) -> tuple[np.ndarray, ...]:
-    """Training and new rows of standard normal columns."""
+def table(columns: int | str) -> tuple[np.ndarray, ...]:
+    """Training and new rows: of a registered table, or of so many standard normal columns."""
+    if isinstance(columns, str):
+        from predcp.data import load_split
+
+        split = load_split(columns, 0)
+        train, test = split.train, split.test
+        x, new = np.asarray(train.features, float), np.asarray(test.features, float)
+        return x, np.asarray(train.target, int), new, np.asarray(test.target, int)
     random = np.random.default_rng(columns)
     x = random.normal(size=(ROWS + NEW_ROWS, columns))
     y = (1.5 * x[:, :5].sum(axis=1) + random.logistic(size=len(x)) > 0).astype(int)
@@ -123,7 +132,7 @@ def numpyro_horseshoe(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> tuple[np
     return beta @ new.T + alpha[:, :, None], spent
 
 
-def once(peer: str, columns: int) -> dict[str, Any]:
+def once(peer: str, columns: int | str) -> dict[str, Any]:
     """One peer on one table in this process."""
     from scipy.special import expit
     from sklearn.linear_model import LogisticRegressionCV
@@ -172,9 +181,9 @@ def once(peer: str, columns: int) -> dict[str, Any]:
     return found
 
 
-def measured(peer: str, columns: int) -> dict[str, Any]:
+def measured(peer: str, columns: int | str) -> dict[str, Any]:
     """One case in a fresh process."""
-    call = f"print(json.dumps(once({peer!r}, {columns})))"
+    call = f"print(json.dumps(once({peer!r}, {columns!r})))"
     code = f"import json; from benchmarks.peers import once; {call}"
     words = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
@@ -185,13 +194,14 @@ def main() -> None:
     """Measure what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=OUTPUT)
-    parser.add_argument("--columns", type=int, nargs="+", default=COLUMNS)
+    parser.add_argument("--columns", type=int, nargs="*", default=COLUMNS)
+    parser.add_argument("--real", nargs="*", default=REAL, help="registered tables")
     parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS)
     options = parser.parse_args()
     results = Stored(options.output)
-    for columns in options.columns:
+    for columns in (*options.real, *options.columns):
         for peer in options.peers:
-            name = f"{peer}, {ROWS} x {columns}"
+            name = f"{peer}, {columns if isinstance(columns, str) else f'{ROWS} x {columns}'}"
             if name not in results:
                 results.add(name, measured(peer, columns))
 

@@ -167,9 +167,9 @@ def peers() -> str:
     header = ("table", "model", "processor, s", "log score", "R-hat", "effective draws a second")
     title = "## What people would pick instead\n"
     words = (
-        "Tables of 100 rows. `makalic-schmidt` is the Gibbs sampler of Makalic and Schmidt (2016), "
-        "written in NumPy from the formulas\nof the paper; `numpyro` is the horseshoe as a plain "
-        "program, sampled by NUTS.\n"
+        "Simulated tables of 100 rows, and real ones. `makalic-schmidt` is the Gibbs sampler of Makalic "
+        "and Schmidt (2016),\nwritten in NumPy from the formulas of the paper; `numpyro` is the horseshoe "
+        "as a plain program, sampled by NUTS.\n"
     )
     if not rows:
         return "\n".join((title, missing("peers")))
