@@ -9,9 +9,9 @@ from predcp._numerics.special import (
     Terms,
     capped_exp,
     expm1_minus,
-    expm1_minus_scaled,
     exponential_excess,
     exponential_excess_slope,
+    scaled_from,
 )
 
 
@@ -29,9 +29,10 @@ def _value(reference, direction, log_size):
     change = direction["log_rate"] * capped_exp(log_size)
     tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
     # exp(d) overflows long before d does: keep it in the log weight when it grows.
-    up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
-    far = jnp.where(change > 0.0, expm1_minus(-up), expm1_minus_scaled(-down))
-    weight = jnp.where(tiny, 2.0 * log_size, up)
+    gap = jnp.abs(change)
+    other = expm1_minus(-gap)
+    far = jnp.where(change > 0.0, other, scaled_from(gap, other))
+    weight = jnp.where(tiny, 2.0 * log_size, jnp.maximum(change, 0.0))
     return _weighted(reference, [(weight, jnp.where(tiny, 0.5 * direction["log_rate"] ** 2, far))])
 
 
@@ -40,8 +41,8 @@ def _slope(reference, direction, log_size, velocity):
     change = direction["log_rate"] * size
     tiny = jnp.abs(change) < jnp.finfo(change.dtype).eps
     # The same weights as the value, so that the ratio of the two keeps its digits.
-    up, down = jnp.maximum(change, 0.0), jnp.minimum(change, 0.0)
-    far = jnp.exp(down) * change * size
+    up = jnp.maximum(change, 0.0)
+    far = jnp.where(change > 0.0, 1.0, jnp.exp(-jnp.abs(change))) * change * size
     coefficient = velocity["log_rate"] * jnp.where(tiny, direction["log_rate"], far)
     return _weighted(reference, [(jnp.where(tiny, 2.0 * log_size, up), coefficient)])
 

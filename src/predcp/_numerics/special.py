@@ -61,23 +61,35 @@ _INVERSE_FACTORIALS = [1 / math.factorial(k) for k in range(2, 17)]
 _ODD_RECIPROCALS = [1 / (2 * k + 3) for k in range(14)]
 
 
+@jax.custom_jvp
+def _expm1_minus_near(t: Array) -> Array:
+    """`exp(t) - 1 - t` for `|t| < 0.4`; its derivative costs an addition."""
+    return t**2 * _polynomial(t, _INVERSE_FACTORIALS)
+
+
+@_expm1_minus_near.defjvp
+def _expm1_minus_near_jvp(primals, tangents):
+    (t,), (t_dot,) = primals, tangents
+    value = _expm1_minus_near(t)
+    return value, (value + t) * t_dot
+
+
 def expm1_minus(t: Float[Array, "..."]) -> Float[Array, "..."]:
     """`exp(t) - 1 - t`, with relative accuracy at every t that does not overflow exp(t)."""
     small = jnp.abs(t) < 0.4
     near = jnp.where(small, t, 0.0)
     far = jnp.where(small, 1.0, t)
-    return jnp.where(small, near**2 * _polynomial(near, _INVERSE_FACTORIALS), jnp.expm1(far) - far)
+    return jnp.where(small, _expm1_minus_near(near), jnp.expm1(far) - far)
 
 
 def expm1_minus_scaled(t: Float[Array, "..."]) -> Float[Array, "..."]:
     """`exp(-t) (exp(t) - 1 - t)` for t >= 0, which tends to 1 and never overflows."""
-    return _scaled_from(t, expm1_minus(-t))
+    return scaled_from(t, expm1_minus(-t))
 
 
-def _scaled_from(t: Array, other: Array) -> Array:
+def scaled_from(t: Array, other: Array) -> Array:
     """The same from `exp(-t) - 1 + t`: the two add up to `t (1 - exp(-t))`."""
-    step = -jnp.expm1(-t)
-    return jnp.where(t < 1.0, t * step - other, step - t * jnp.exp(-t))
+    return jnp.where(t < 1.0, t * (t - other) - other, 1.0 - (1.0 + t) * jnp.exp(-t))
 
 
 def relative_entropy_part(
@@ -86,7 +98,7 @@ def relative_entropy_part(
     """`p (exp(t) - 1 - t)` with `p_0 = p exp(t)`: one outcome's share of KL, never negative."""
     small, p = jnp.abs(t) < 0.4, jnp.exp(log_p)
     near = jnp.where(small, t, 0.0)
-    series = p * near**2 * _polynomial(near, _INVERSE_FACTORIALS)
+    series = p * _expm1_minus_near(near)
     return jnp.where(small, series, jnp.exp(log_p0) - p * (1.0 + t))
 
 
