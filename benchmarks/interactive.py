@@ -63,6 +63,18 @@ def tabulated(likelihood: Any) -> dict[str, Any]:
     return {"rows": 1000, "pieces": table.pieces}
 
 
+def quantiles(likelihood: Any) -> dict[str, Any]:
+    """Three quantiles."""
+    found = prior_of(likelihood).icdf(jnp.asarray([0.05, 0.5, 0.95]))
+    return {"rows": 1000, "median": round(float(found[1]), 4)}
+
+
+def draws(likelihood: Any) -> dict[str, Any]:
+    """A thousand draws of the scale."""
+    found = prior_of(likelihood).sample(jax.random.key(1), (1000,))
+    return {"rows": 1000, "median": round(float(jnp.median(found)), 4)}
+
+
 def diabetes() -> tuple[Any, np.ndarray, np.ndarray]:
     """Linear regression on 309 rows and 10 columns."""
     from sklearn.datasets import load_diabetes
@@ -124,6 +136,10 @@ CASES: dict[str, tuple[Any, float | None]] = {
     "diagnose, Student-t": (lambda: diagnose(student_t), 15.0),
     "marginal, Bernoulli": (lambda: marginal(coin), 15.0),
     "marginal, Student-t": (lambda: marginal(student_t), 15.0),
+    "quantiles, Bernoulli": (lambda: quantiles(coin), 15.0),
+    "quantiles, Student-t": (lambda: quantiles(student_t), 15.0),
+    "draws, Bernoulli": (lambda: draws(coin), 15.0),
+    "draws, Student-t": (lambda: draws(student_t), 15.0),
     "tabulated, Bernoulli": (lambda: tabulated(coin), 15.0),
     "tabulated, Student-t": (lambda: tabulated(student_t), 15.0),
     "gibbs, 309 x 10": (lambda: fit(diabetes, "gibbs"), None),

@@ -20,10 +20,10 @@ PI = predcp.LogCauchy(scale=1.0)
 QUICK = (dist.Normal, dist.StudentT, dist.Poisson, dist.Gamma)
 
 
-def combinations(quick=QUICK):
+def combinations():
     """One parameter per accepted combination, in single and double precision.
 
-    KL in single precision of the first case of the `quick` families runs by default; the rest is long.
+    KL in single precision of the first case of the `QUICK` families runs by default; the rest is long.
     """
     for family, cases in CASES.items():
         for place, (name, case) in enumerate(cases.items()):
@@ -32,7 +32,7 @@ def combinations(quick=QUICK):
                     continue
                 for dtype in ("float32", "float64"):
                     early = place == 0 and dtype == "float32" and divergence is predcp.kl
-                    early = early and family in quick
+                    early = early and family in QUICK
                     yield pytest.param(
                         case,
                         divergence,
@@ -64,32 +64,49 @@ def complexity(case, divergence, dtype):
         pytest.skip(f"refused: {error}")
 
 
-@pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
-def test_values_slopes_and_mass(case, divergence, dtype):
-    single = dtype == "float32"
-    built = complexity(case, divergence, dtype)
-    pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
+# Scales: eight or five a decade, because a form may fail in a narrow range.
+COUNT = 193
+# Probabilities of quantiles, and points for the quadrature of the mass: log tau = sinh t, because
+# exp(-t) of a Cauchy's mass is left beyond t.
+PROBABILITIES = np.array([0.05, 0.5, 0.9])
+T = np.linspace(-16.0, 16.0, 401)
+
+
+def program_of(built, pi):
+    """One compiled program of all that a prior is asked for: compilation takes most of the time."""
 
     def log_density(log_tau, x, noise):
         moved = predcp.PredictiveComplexity.trusted(**{**vars(built), "x": x, "noise": noise})
         log_kappa, log_elasticity = moved.log_value_and_elasticity(log_tau)
         return pi.log_prob_log(log_kappa) + log_elasticity, (log_kappa, log_elasticity)
 
-    program = jax.jit(
-        jax.vmap(jax.value_and_grad(log_density, (0, 1, 2), has_aux=True), (0, None, None))
-    )
+    density = jax.vmap(jax.value_and_grad(log_density, (0, 1, 2), has_aux=True), (0, None, None))
+
+    def everything(log_tau, x, noise):
+        moved = predcp.PredictiveComplexity.trusted(**{**vars(built), "x": x, "noise": noise})
+        prior = predcp.ComplexityPrior(pi, moved)
+        quantiles = prior.icdf(jnp.asarray(PROBABILITIES, noise.dtype))
+        supremum = moved.log_supremum(jnp.zeros((), noise.dtype))
+        return density(log_tau, x, noise), quantiles, supremum
+
+    return jax.jit(everything)
+
+
+@pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
+def test_values_slopes_mass_and_quantiles(case, divergence, dtype):
+    single = dtype == "float32"
+    built = complexity(case, divergence, dtype)
+    pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
+    program = program_of(built, pi)
     edge = 12 if single else 20
-    points = np.linspace(-edge, edge, 33) * np.log(10.0)
-    # exp(-t) of a Cauchy's mass is left beyond t: log tau = sinh t for the quadrature.
-    t = np.linspace(-16.0, 16.0, 401)
+    points = np.linspace(-edge, edge, COUNT) * np.log(10.0)
     # The elasticity is the derivative of the value: two neighbours of each point.
     step = np.asarray(0.02 if single else 1e-4, dtype)
     here = np.asarray(points, dtype)
-    log_tau = np.concatenate([here, here + step, here - step, np.sinh(t).astype(dtype)])
-    (density, (log_kappa, log_elasticity)), slopes = program(
-        jnp.asarray(log_tau), built.x, built.noise
-    )
-    assert density.dtype == dtype
+    log_tau = np.concatenate([here, here + step, here - step, np.sinh(T).astype(dtype)])
+    values, quantiles, supremum = program(jnp.asarray(log_tau), built.x, built.noise)
+    (density, (log_kappa, log_elasticity)), slopes = values
+    assert density.dtype == quantiles.dtype == dtype
     for name, array in {
         "value": log_kappa,
         "elasticity": log_elasticity,
@@ -99,28 +116,24 @@ def test_values_slopes_and_mass(case, divergence, dtype):
     }.items():
         finite = np.isfinite(np.asarray(array[:33])).reshape(33, -1).all(-1)
         assert finite.all(), (name, points[~finite] / np.log(10.0))
-    rise = np.diff(np.asarray(log_kappa[:33], float))
+    rise = np.diff(np.asarray(log_kappa[:COUNT], float))
     assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
-    above, below = np.split(np.asarray(log_kappa[33:99], float), 2)
+    above, below = np.split(np.asarray(log_kappa[COUNT : 3 * COUNT], float), 2)
     np.testing.assert_allclose(
-        np.exp(np.asarray(log_elasticity[:33], float)),
+        np.exp(np.asarray(log_elasticity[:COUNT], float)),
         (above - below) / float(2.0 * step),
         rtol=3e-2 if single else 1e-5,
         atol=2e-4,
     )
-    log_mass = np.asarray(density[99:], float)
-    if built.bounded:
-        log_mass = log_mass - float(pi.log_cdf_log(built.log_supremum(jnp.zeros((), dtype))))
-    log_mass = np.where(np.isnan(log_mass), -np.inf, log_mass)
-    mass = np.sum(np.exp(log_mass) * np.cosh(t)) * (t[1] - t[0])
+    log_mass = np.asarray(density[3 * COUNT :], float)
+    # Of pi, the mass below the supremum, which truncation leaves.
+    log_kept = float(pi.log_cdf_log(supremum)) if built.bounded else 0.0
+    log_mass = np.where(np.isnan(log_mass), -np.inf, log_mass - log_kept)
+    mass = np.sum(np.exp(log_mass) * np.cosh(T)) * (T[1] - T[0])
     assert abs(mass - 1.0) < (1e-2 if single else 1e-3), mass
-
-
-@pytest.mark.parametrize("case,divergence,dtype", list(combinations(quick=(dist.Normal,))))
-def test_quantiles_are_finite(case, divergence, dtype):
-    pi = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), PI)
-    prior = predcp.ComplexityPrior(pi, complexity(case, divergence, dtype))
-    probabilities = jnp.asarray([0.05, 0.5, 0.9], dtype)
-    quantiles = prior.icdf(probabilities)
     assert np.all(np.isfinite(quantiles)) and np.all(np.diff(np.asarray(quantiles)) > 0.0)
-    np.testing.assert_allclose(prior.cdf(quantiles), probabilities, rtol=2e-3, atol=1e-5)
+    # The same program at the quantiles gives their probabilities.
+    log_tau[: len(quantiles)] = np.log(quantiles)
+    found = program(jnp.asarray(log_tau), built.x, built.noise)[0][0][1][0][: len(quantiles)]
+    cdf = np.exp(np.asarray(pi.log_cdf_log(found)) - log_kept)
+    np.testing.assert_allclose(cdf, PROBABILITIES, rtol=2e-3, atol=1e-5)

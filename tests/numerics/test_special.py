@@ -56,3 +56,27 @@ def test_log_sums_survive_weights_outside_floating_point():
 def test_slopes_are_those_of_both_sides_where_forms_join(function):
     before, at, after = jax.vmap(jax.grad(function))(jnp.array([-1e-9, 0.0, 1e-9]))
     np.testing.assert_allclose([before, after], at, rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype,rtol", [("float32", 3e-5), ("float64", 1e-11)])
+def test_a_tail_of_the_normal_has_three_derivatives(dtype, rtol):
+    """Probit links take them: erfc squared underflows in single precision where erfc does not."""
+
+    def exact(x):
+        slope = -2 / mp.sqrt(mp.pi) * mp.exp(-(x**2)) / mp.erfc(x)
+        second = -slope * (2 * x + slope)
+        return mp.log(mp.erfc(x)), slope, second, -2 * (slope + (x + slope) * second)
+
+    functions = [_special.log_erfc]
+    for _ in range(3):
+        functions.append(jax.grad(functions[-1]))
+    x = jnp.asarray(np.concatenate([np.linspace(-4.0, 9.0, 131), [40.0, 1e3, 1e5]]), dtype)
+    found = jax.jit(jax.vmap(lambda x: [function(x) for function in functions]))(x)
+    with mp.workdps(60):
+        wanted = np.array([[float(each) for each in exact(mp.mpf(float(at)))] for at in x]).T
+    for order, (got, expected) in enumerate(zip(found, wanted)):
+        assert got.dtype == dtype
+        # The second and third derivative are differences of terms as large as x^order.
+        scale = np.maximum(np.abs(expected), np.maximum(1.0, np.abs(np.asarray(x))) ** order)
+        scale = np.abs(expected) if order < 2 else scale
+        np.testing.assert_array_less(np.abs(np.asarray(got) - expected), rtol * scale + 1e-30)

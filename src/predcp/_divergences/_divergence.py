@@ -46,6 +46,7 @@ class Rule(NamedTuple):
     - `fixed`: coordinates that the model and the reference must share.
     - `nodes`: how many intermediate numbers one observation needs (nodes of a quadrature); maps
         choose from it how many scales to evaluate at once.
+    - `tabled_along`: coordinates that need no nodes of their own where no others move.
     - `coarse`: the rule with half the nodes, for the error estimate of a quadrature.
     - `freed`: a coordinate, and the rule that is used if that coordinate moves too.
     - `angles`: coordinates that go round a circle, which the scale of a map must not move.
@@ -60,6 +61,11 @@ class Rule(NamedTuple):
     coarse: Any = None
     freed: Any = None
     angles: tuple[str, ...] = ()
+    tabled_along: tuple[str, ...] = ()
+
+    def nodes_if(self, moving: Set[str] | None) -> int:
+        """How many numbers one observation needs if the coordinates `moving` move (None: any may)."""
+        return 1 if moving is not None and moving <= set(self.tabled_along) else self.nodes
 
     def bounded_if(self, moving: set[str] | None) -> bool:
         """Whether it stays finite as the coordinates `moving` grow (None: any may)."""

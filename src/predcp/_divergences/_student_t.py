@@ -85,7 +85,10 @@ def _rule(reverse: bool) -> Rule:
             (log_size + jnp.zeros_like(rise), jnp.where(tiny, 0.0, rise)),
         ]
 
-    return Rule(value, slope, bounded=False, fixed=("df",), nodes=student_t.COUNTS["float64"])
+    nodes = student_t.COUNTS["float64"]
+    return Rule(
+        value, slope, bounded=False, fixed=("df",), nodes=nodes, tabled_along=("loc",)
+    )
 
 
 register_rules(dist.StudentT, kl=_rule(reverse=False), reverse_kl=_rule(reverse=True))

@@ -136,7 +136,7 @@ class PredictiveComplexity(ScalarComplexity):
             for member in found if hasattr(array, "shape") else ():
                 require_broadcast(name, array, member.batch_shape)
         leaves = jax.tree.leaves([member.coordinates for member in found])
-        nodes = max(rule.nodes for rule in rules)
+        nodes = max(rule.nodes_if(names) for rule, names in zip(rules, moving))
         self.cost = 8 * nodes * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod

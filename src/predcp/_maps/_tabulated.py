@@ -8,18 +8,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from predcp._maps._complexity import Complexity, ScalarComplexity, Unit
-from predcp._numerics.fitted_pieces import in_pieces, polynomials
-from predcp._numerics.piecewise import look_up
+from predcp._numerics.fitted_pieces import halved, in_pieces, polynomials
+from predcp._numerics.piecewise import Above, look_up
 from predcp._numerics.power_law import floating_range
 from predcp._support.arrays import concrete
 
 _DEGREE = 9
 _CHUNK = 512
-_FIRST_WIDTH = 0.5
+_FIRST_WIDTH = 4.0
 _MOST_PIECES = 2**15
 # A bounded map has no mass where the log elasticity is below this.
 _NEGLIGIBLE = -120.0
-_PROBE_WIDTH = 1.0
+_PROBE_WIDTH = 1.25
 _DOUBLE, _SINGLE = 1e-8, 2e-4
 
 
@@ -36,6 +36,7 @@ class TabulatedComplexity(ScalarComplexity):
     """
 
     unit: Unit | None = None
+    asked_at_once = _CHUNK
 
     def __init__(self, complexity: ScalarComplexity):
         if not isinstance(complexity, Complexity):
@@ -61,7 +62,9 @@ class TabulatedComplexity(ScalarComplexity):
         # Outside: the elasticity of log D continues from the edge as a constant or as a power.
         elasticity = np.exp(ask(np.stack([low, high]))[1])
         self.outer_elasticity = jnp.asarray(np.moveaxis(elasticity, 0, -1), dtype)
-        self.outer_slope = jnp.asarray(_slope_above(complexity, ask, high), dtype)
+        slope = _slope_above(complexity, ask, high)
+        self.outer_slope = jnp.asarray(slope, dtype)
+        self.above = _kind_above(elasticity[1], slope, np.finfo(dtype).eps)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -73,19 +76,28 @@ class TabulatedComplexity(ScalarComplexity):
         return self.coefficients.shape[-3]
 
     def _fit(self, ask: "_Asked", low: np.ndarray, high: np.ndarray) -> None:
-        """Halve the pieces until the polynomials agree with the map between their nodes."""
-        # A multiple of 32: tables of similar maps have equal shapes and share one compiled program.
-        pieces = 32 * int(np.ceil(np.max(high - low) / _FIRST_WIDTH / 32))
-        before = np.inf
+        """Halve the pieces until the polynomials agree with the map between their nodes.
+
+        A piece whose polynomial agrees is halved without asking the map again.
+        """
+        # A multiple of 4: tables of similar maps have equal shapes and share one compiled program.
+        pieces = 4 * int(np.ceil(np.max(high - low) / _FIRST_WIDTH / 4))
+        coefficients = np.empty((*ask.shape, pieces, 2, _DEGREE + 1))
+        rough, before = np.arange(pieces), np.inf
         while True:
             width = (high - low) / pieces
-            coefficients = polynomials(ask, _DEGREE, low, width, pieces)
-            error = _largest_error(ask, coefficients, low, width, pieces)
+            fitted = polynomials(ask, _DEGREE, low, width, rough)
+            coefficients[..., rough, :, :] = fitted
+            errors = _largest_errors(ask, fitted, low, width, rough)
+            error = float(np.max(errors))
             # What halving does not improve is rounding noise.
             if error <= 0.2 * ask.tolerance or 0.5 * before < error <= ask.tolerance:
                 break
             before = error
-            pieces *= 2
+            coefficients, pieces = halved(coefficients), 2 * pieces
+            # NaN is no agreement.
+            halves = 2 * rough[~(errors <= 0.2 * ask.tolerance), None] + np.arange(2)
+            rough = halves.reshape(-1)
             if pieces > _MOST_PIECES:
                 raise ValueError(
                     f"complexity is not smooth enough for a table: with {pieces // 2} pieces the log "
@@ -97,7 +109,7 @@ class TabulatedComplexity(ScalarComplexity):
 
     def bind(self) -> Any:
         table = (self.coefficients, self.low, self.width, self.outer_elasticity, self.outer_slope)
-        return lambda log_tau: look_up(log_tau, *table)
+        return lambda log_tau: look_up(self.above, log_tau, *table)
 
     def guess(self, log_kappa: Any) -> Array:
         # Values in the middle of the pieces, and where they are.
@@ -143,14 +155,18 @@ class _Asked:
 def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     """Where the map is a power law to all digits, or where a bounded one has saturated."""
     bound = complexity.log_supremum(jnp.zeros(ask.shape, ask.dtype))
-    target = jnp.minimum(0.0, bound - 0.7)
-    centre = np.asarray(complexity.log_inverse(target), float)
+    target = np.asarray(jnp.minimum(0.0, bound - 0.7), float)
     reach = floating_range(ask.dtype)
-    first, last = np.minimum(centre, 0.0) - reach, np.maximum(centre, 0.0) + reach
-    count = int(np.ceil(np.max(last - first) / _PROBE_WIDTH))
-    fraction = np.linspace(0.0, 1.0, count).reshape(-1, *(1 for _ in ask.shape))
-    probes = first + fraction * (last - first)
+    probes = _spread(-reach, reach, ask.shape)
     log_kappa, log_elasticity = ask(probes)
+    below = np.sum(log_kappa < target, axis=0)
+    centre = probes.reshape(len(probes), -1)[np.clip(below, 0, len(probes) - 1), 0]
+    if np.any((below == 0) | (below == len(probes)) | (np.abs(centre) > 0.5 * reach)):
+        # The map bends far from tau = 1.
+        centre = np.asarray(complexity.log_inverse(jnp.asarray(target, ask.dtype)), float)
+        probes = _spread(np.minimum(centre, 0.0) - reach, np.maximum(centre, 0.0) + reach, ask.shape)
+        log_kappa, log_elasticity = ask(probes)
+    count = len(probes)
     # The deviation from a power law decays geometrically: later terms add little to this one.
     allowed = 1e-2 * ask.tolerance
     away_below = np.abs(log_elasticity - log_elasticity[:1]) > allowed
@@ -159,7 +175,7 @@ def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     else:
         away_above = np.abs(log_elasticity - log_elasticity[-1:]) > allowed
         away_above &= log_kappa < _largest_log_kappa(ask)
-    places = np.arange(count).reshape(fraction.shape)
+    places = np.arange(count).reshape(-1, *(1 for _ in ask.shape))
     # A power law everywhere needs one piece, in the middle.
     middle = np.clip(np.argmin(np.abs(probes - centre), axis=0), 1, count - 2)
     begin = np.min(np.where(away_below, places, middle), axis=0) - 1
@@ -168,6 +184,13 @@ def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     low = np.take_along_axis(probes, begin[None], 0)[0]
     high = np.take_along_axis(probes, end[None], 0)[0]
     return low, high
+
+
+def _spread(first: Any, last: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Log scales from `first` to `last`, at most `_PROBE_WIDTH` apart, shape (count, *batch)."""
+    chunks = int(np.ceil(np.max(last - first) / _PROBE_WIDTH / _CHUNK))
+    fraction = np.linspace(0.0, 1.0, chunks * _CHUNK).reshape(-1, *(1 for _ in shape))
+    return np.broadcast_to(first + fraction * (last - first), (chunks * _CHUNK, *shape))
 
 
 def _largest_log_kappa(ask: _Asked) -> float:
@@ -182,10 +205,18 @@ def _slope_above(complexity: Complexity, ask: _Asked, high: np.ndarray) -> np.nd
     return np.where(grows, edge[1] - before[1], 0.0)
 
 
-def _largest_error(
-    ask: _Asked, coefficients: np.ndarray, low: np.ndarray, width: np.ndarray, pieces: int
-) -> float:
-    """Largest error of log D (relative, a hundredfold) and of its log elasticity between nodes."""
+def _kind_above(elasticity: np.ndarray, slope: np.ndarray, eps: float) -> Above:
+    """What log D does above the pieces: a line, a constant to all digits, or an exponential."""
+    if np.all(slope == 0.0):
+        return "line"
+    # From here on log D rises by the elasticity over the slope of its log.
+    return "level" if np.all((slope < 0.0) & (elasticity < -eps * slope)) else "exponential"
+
+
+def _largest_errors(
+    ask: _Asked, coefficients: np.ndarray, low: np.ndarray, width: np.ndarray, pieces: np.ndarray
+) -> np.ndarray:
+    """Largest error in each piece: of log D (relative, a hundredfold) and of its log elasticity."""
     x = np.linspace(-0.97, 1.0, 6)
     wanted = in_pieces(ask, low, width, pieces, x)
     powers = np.vander(x, _DEGREE + 1, increasing=True)
@@ -196,5 +227,5 @@ def _largest_error(
     # Where the log elasticity is -1000 the density is 0: its error does not matter.
     error[1] *= wanted[1] > _NEGLIGIBLE
     # In single precision the factor of a hundred would count rounding noise.
-    weight = 100.0 if ask.tolerance == _DOUBLE else 1.0
-    return float(max(weight * error[0].max(), error[1].max()))
+    error[0] *= 100.0 if ask.tolerance == _DOUBLE else 1.0
+    return error.max(axis=(0, *range(2, error.ndim)))

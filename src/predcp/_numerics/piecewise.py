@@ -1,22 +1,42 @@
 """Two polynomials on pieces of equal width, looked up at a cost independent of their number."""
 
+from functools import partial
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from predcp._numerics.power_law import floating_range
 
+# What log D does above the pieces: a line, a constant, or an exponential.
+Above = Literal["line", "level", "exponential"]
 
-def _piece(log_tau: Array, coefficients: Array, low: Array, width: Array) -> tuple[Array, ...]:
-    """Polynomials of the piece at a scale, the position in it, and how far it is outside of all."""
-    pieces = coefficients.shape[0]
-    position = (log_tau - low) / width
+
+def _place(log_tau: Array, pieces: int, low: Array, width: Array) -> tuple[Array, ...]:
+    """The piece of a scale, the position in it, and how far it is below and above all of them."""
+    position = (log_tau - low) * (1.0 / width)
     # NaN has no piece: it must stay NaN.
     inside = jnp.clip(position, 0.0, pieces)
     index = jnp.minimum(inside.astype(jnp.int32), pieces - 1)
-    row = jax.lax.dynamic_index_in_dim(coefficients, index, keepdims=False)
     x = 2.0 * (inside - index) - 1.0
-    return row, x, width * jnp.minimum(position, 0.0), width * jnp.maximum(position - pieces, 0.0)
+    return index, x, width * jnp.minimum(position, 0.0), width * jnp.maximum(position - pieces, 0.0)
+
+
+def _row(coefficients: Array, index: Array) -> tuple[list[Array], list[Array]]:
+    """The coefficients of both polynomials of a piece, as single numbers."""
+    row = jax.lax.dynamic_index_in_dim(coefficients, index, keepdims=False)
+    first, second = ([row[v, k] for k in range(row.shape[1])] for v in range(2))
+    return first, second
+
+
+def _polynomial(x: Array, coefficients: list[Array]) -> tuple[Array, Array]:
+    """Value and derivative, by Horner's rule."""
+    value, slope = coefficients[-1], jnp.zeros_like(x)
+    for coefficient in coefficients[-2::-1]:
+        slope = slope * x + value
+        value = value * x + coefficient
+    return value, slope
 
 
 def _tail(slope: Array, above: Array) -> tuple[Array, Array, Array]:
@@ -31,45 +51,44 @@ def _tail(slope: Array, above: Array) -> tuple[Array, Array, Array]:
     return above * mean, jnp.where(exponent > inside, mean, jnp.exp(inside)), inside
 
 
-def _ends_added(value, below, above, outer_elasticity, outer_slope):
-    grown, _, exponent = _tail(outer_slope, above)
-    log_kappa = value[0] + outer_elasticity[0] * below + outer_elasticity[1] * grown
-    return log_kappa, value[1] + exponent
-
-
-@jax.custom_jvp
-def look_up(log_tau, coefficients, low, width, outer_elasticity, outer_slope):
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def look_up(kind: Above, log_tau, coefficients, low, width, outer_elasticity, outer_slope):
     """`log D` and its log elasticity at one scale.
 
-    **Arguments**: the scale; coefficients of the two polynomials of each piece, shape (pieces, 2,
-    degree + 1); where the pieces begin and how wide they are; the elasticities at both ends; the slope
-    of the log elasticity above: 0 for a power law, below 0 for a map that has saturated, above 0 for
-    one whose log grows as a power.
+    **Arguments**: what log D does above the pieces; the scale; coefficients of the two polynomials of
+    each piece, shape (pieces, 2, degree + 1); where the pieces begin and how wide they are; the
+    elasticities at both ends; the slope of the log elasticity above: 0 for a line, below 0 for a map
+    that has saturated, above 0 for one whose log grows as a power.
     The table is a constant: there are no derivatives with respect to it.
     """
-    row, x, below, above = _piece(log_tau, coefficients, low, width)
-    value = row[:, -1]
-    for place in range(row.shape[1] - 2, -1, -1):
-        value = value * x + row[:, place]
-    return _ends_added(value, below, above, outer_elasticity, outer_slope)
+    index, x, below, above = _place(log_tau, coefficients.shape[0], low, width)
+    (log_kappa, _), (log_elasticity, _) = (_polynomial(x, c) for c in _row(coefficients, index))
+    log_kappa = log_kappa + outer_elasticity[0] * below
+    if kind == "line":
+        return log_kappa + outer_elasticity[1] * above, log_elasticity
+    if kind == "level":
+        return log_kappa, log_elasticity + outer_slope * above
+    grown, _, exponent = _tail(outer_slope, above)
+    return log_kappa + outer_elasticity[1] * grown, log_elasticity + exponent
 
 
 # Written by hand: one look-up and one pass give value and slope; the backward pass is a product.
 @look_up.defjvp
-def _look_up_jvp(primals, tangents):
+def _look_up_jvp(kind, primals, tangents):
     log_tau, coefficients, low, width, outer_elasticity, outer_slope = primals
-    row, x, below, above = _piece(log_tau, coefficients, low, width)
-    value, slope = row[:, -1], jnp.zeros_like(row[:, 0])
-    for place in range(row.shape[1] - 2, -1, -1):
-        slope = slope * x + value
-        value = value * x + row[:, place]
-    result = _ends_added(value, below, above, outer_elasticity, outer_slope)
-    slope = jnp.where((below < 0.0) | (above > 0.0), 0.0, slope * (2.0 / width))
-    _, rate, exponent = _tail(outer_slope, above)
-    outside = (
-        outer_elasticity[0] * (below < 0.0) + outer_elasticity[1] * rate * (above > 0.0),
-        outer_slope * ((above > 0.0) & (exponent == outer_slope * above)),
-    )
-    return result, tuple(
-        (inner + outer) * tangents[0] for inner, outer in zip((slope[0], slope[1]), outside)
-    )
+    index, x, below, above = _place(log_tau, coefficients.shape[0], low, width)
+    (_, rise), (_, bend) = (_polynomial(x, c) for c in _row(coefficients, index))
+    per_unit = 2.0 / width
+    # Of log D and of the log elasticity, above all pieces.
+    slopes = outer_elasticity[1], jnp.zeros_like(x)
+    if kind == "level":
+        slopes = jnp.zeros_like(x), outer_slope
+    elif kind == "exponential":
+        _, rate, exponent = _tail(outer_slope, above)
+        capped = exponent != outer_slope * above
+        slopes = outer_elasticity[1] * rate, jnp.where(capped, 0.0, outer_slope)
+    rise = jnp.where(above > 0.0, slopes[0], per_unit * rise)
+    bend = jnp.where(above > 0.0, slopes[1], per_unit * bend)
+    rise = jnp.where(below < 0.0, outer_elasticity[0], rise)
+    bend = jnp.where(below < 0.0, 0.0, bend)
+    return look_up(kind, *primals), (rise * tangents[0], bend * tangents[0])

@@ -37,6 +37,7 @@ _ERFC_SERIES = [float(math.prod(range(1, 2 * k, 2))) for k in range(24)]
 _ERFC_FAR = 6.5
 
 
+@jax.custom_jvp
 def log_erfc(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """`log erfc(x)`, finite with its derivatives however large x is."""
     far = x > _ERFC_FAR
@@ -45,6 +46,17 @@ def log_erfc(x: Float[Array, "..."]) -> Float[Array, "..."]:
     series = _polynomial(-0.5 / large**2, _ERFC_SERIES)
     tail = jnp.log(series) - large**2 - jnp.log(large) - 0.5 * math.log(math.pi)
     return jnp.where(far, tail, near)
+
+
+# The second derivative of log(erfc) divides by erfc^2, which underflows where erfc does not.
+@log_erfc.defjvp
+def _log_erfc_jvp(primals, tangents):
+    (x,), (speed,) = primals, tangents
+    far = x > _ERFC_FAR
+    inner, large = jnp.where(far, 0.0, x), jnp.where(far, x, _ERFC_FAR)
+    near = 2.0 / math.sqrt(math.pi) * jnp.exp(-(inner**2) - log_erfc(inner))
+    tail = 2.0 * large / _polynomial(-0.5 / large**2, _ERFC_SERIES)
+    return log_erfc(x), -jnp.where(far, tail, near) * speed
 
 
 def over_argument(function: Callable[[Array], Array], x: Array, slope: float) -> Array:

@@ -27,8 +27,9 @@ Integral = Callable[[Array, Array], Array]
 
 _PIECES = 24
 _DEGREES = {"float32": 7, "float64": 14}
-# Making a table costs one integral per node: use it only for more shifts than that.
-FEWEST = 1024
+# Making a table costs 360 integrals. Scales that are evaluated together share it, so that it pays
+# already for fewer shifts than that.
+FEWEST = 128
 
 
 @jax.custom_jvp
