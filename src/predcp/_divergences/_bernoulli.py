@@ -25,7 +25,7 @@ from predcp._divergences._divergence import (
     register_rules,
 )
 from predcp._numerics.coin import coin, log_coin
-from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero
+from predcp._numerics.special import fair_coin_divergence, log_mean_exp_zero, product_in_units
 from predcp._numerics.special import relative_entropy_part as kl_part
 
 
@@ -86,7 +86,8 @@ def _value(part: Callable[[Array, Array, Array], Array], curvature: float) -> Ca
 
 def _kl_slope(reference, direction, log_size, velocity):
     log_p, log_q = log_coin(reference["logits"] + direction["logits"] * jnp.exp(log_size))
-    return [(2.0 * log_size + log_p + log_q, direction["logits"] * velocity["logits"])]
+    log_unit, coefficient = product_in_units(direction["logits"], velocity["logits"])
+    return [(2.0 * log_size + log_p + log_q + log_unit, coefficient)]
 
 
 # p - p_0 = p q_0 (1 - e^-d), or q p_0 (e^d - 1): use the one that does not overflow.

@@ -21,6 +21,8 @@ _MOST_PIECES = 2**15
 _NEGLIGIBLE = -120.0
 _PROBE_WIDTH = 1.25
 _DOUBLE, _SINGLE = 1e-8, 2e-4
+# The share of these errors that a piece may have.
+_AIM = 0.02
 
 
 class TabulatedComplexity(ScalarComplexity):
@@ -83,25 +85,24 @@ class TabulatedComplexity(ScalarComplexity):
         # A multiple of 4: tables of similar maps have equal shapes and share one compiled program.
         pieces = 4 * int(np.ceil(np.max(high - low) / _FIRST_WIDTH / 4))
         coefficients = np.empty((*ask.shape, pieces, 2, _DEGREE + 1))
-        rough, before = np.arange(pieces), np.inf
+        rough, before = np.arange(pieces), np.full(pieces, np.inf)
         while True:
             width = (high - low) / pieces
             fitted = polynomials(ask, _DEGREE, low, width, rough)
             coefficients[..., rough, :, :] = fitted
             errors = _largest_errors(ask, fitted, low, width, rough)
-            error = float(np.max(errors))
             # What halving does not improve is rounding noise.
-            if error <= 0.2 * ask.tolerance or 0.5 * before < error <= ask.tolerance:
+            noise = (errors > 0.5 * before) & (errors <= ask.tolerance)
+            done = noise | (errors <= _AIM * ask.tolerance)
+            if np.all(done):
                 break
-            before = error
             coefficients, pieces = halved(coefficients), 2 * pieces
-            # NaN is no agreement.
-            halves = 2 * rough[~(errors <= 0.2 * ask.tolerance), None] + np.arange(2)
-            rough = halves.reshape(-1)
+            rough = (2 * rough[~done, None] + np.arange(2)).reshape(-1)
+            before = np.repeat(errors[~done], 2)
             if pieces > _MOST_PIECES:
                 raise ValueError(
                     f"complexity is not smooth enough for a table: with {pieces // 2} pieces the log "
-                    f"elasticity is still wrong by {error:.2g}; use the map itself"
+                    f"elasticity is still wrong by {np.max(errors):.2g}; use the map itself"
                 )
         self.low = jnp.asarray(low, ask.dtype)
         self.width = jnp.asarray(width, ask.dtype)

@@ -114,6 +114,17 @@ def relative_entropy_part(
     return jnp.where(small, series, jnp.exp(log_p0) - p * (1.0 + t))
 
 
+def product_in_units(a: Float[Array, "..."], b: Float[Array, "..."]) -> Terms:
+    """The product of two numbers, in units in which it does not underflow where neither factor does.
+
+    Where one point moves by 1e20 and has saturated, others are that much smaller in its units.
+    """
+    tiny = float(jnp.finfo(a.dtype).tiny)
+    small = jnp.maximum(jnp.abs(a), jnp.abs(b)) < tiny**0.25
+    factor = jnp.where(small, tiny**-0.5, 1.0).astype(a.dtype)
+    return jnp.where(small, math.log(tiny), 0.0).astype(a.dtype), (a * factor) * (b * factor)
+
+
 def half(terms: list[Terms]) -> list[Terms]:
     """Half of every term."""
     return [(weight, 0.5 * coefficient) for weight, coefficient in terms]
@@ -378,10 +389,17 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
     top = jnp.max(jnp.where(present, log_weight, -jnp.inf), axis=-1, keepdims=True)
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
     shifted = jnp.where(present, log_weight - top, 0.0)
-    total = jnp.abs(jnp.sum(jnp.exp(shifted) * coefficient, axis=-1))
+    # A program may compute a weight twice, with other rounding: at 1e10, a thousand above the largest.
+    shifted = shifted - jax.lax.stop_gradient(jnp.maximum(shifted, 0.0))
+    products = jnp.exp(shifted) * coefficient
+    # The inverse of the sum, a factor of its derivative, must not overflow: take the largest out.
+    least = float(jnp.finfo(products.dtype).tiny) ** 0.9
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(products), axis=-1))
+    unit = jnp.maximum(largest, least)
+    total = jnp.abs(jnp.sum(products * (1.0 / unit)[..., None], axis=-1))
     # Where nothing is left of a sum, its log has no derivative.
-    empty = total == 0.0
-    log_rest = jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1.0, total)))
+    empty = (total == 0.0) | (largest < least)
+    log_rest = jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1.0, total)) + jnp.log(unit))
     return jnp.squeeze(top, -1), log_rest
 
 
