@@ -271,7 +271,9 @@ class ComplexityPrior(dist.TransformedDistribution, metaclass=Constructed):
             table: Any = quick.complexity
             ends = np.asarray(table.low), np.asarray(table.low + table.width * table.pieces)
             # As many as the table asks the map at a time: both share a compiled program.
-            fraction = np.linspace(-0.2, 1.2, table.asked_at_once).reshape(-1, *(1 for _ in self.batch_shape))
+            fraction = np.linspace(-0.2, 1.2, table.asked_at_once).reshape(
+                -1, *(1 for _ in self.batch_shape)
+            )
             points = jnp.asarray(ends[0] + fraction * (ends[1] - ends[0]), table.low.dtype)
             values = (each.log_value_and_elasticity(points) for each in (self.complexity, table))
             wanted, got = (

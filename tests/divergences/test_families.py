@@ -11,8 +11,9 @@ import predcp
 from predcp._divergences import families
 
 DIVERGENCES = (predcp.kl, predcp.reverse_kl, predcp.squared_hellinger, predcp.jensen_shannon)
-DESIGN = np.array([[0.8, -0.5], [-1.1, 0.3]])
-NOISE = np.array([[0.6, -1.2], [-0.4, 0.9]])
+# Rows of sizes from a tenth to ten: a form may fail where some points have saturated and others not.
+DESIGN = np.array([[0.8, -0.5], [-1.1, 0.3], [7.0, 9.0], [-0.1, 0.02], [3.0, -2.0], [-9.0, -4.3]])
+NOISE = np.array([[0.6, -1.2], [-0.4, 0.9], [1.3, 0.2]])
 PI = predcp.LogCauchy(scale=1.0)
 
 

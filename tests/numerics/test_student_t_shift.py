@@ -8,7 +8,7 @@ import pytest
 
 import predcp
 from predcp._numerics.student_t import of_shift
-from predcp._numerics.student_t_shift import shift_divergence, stays
+from predcp._numerics.student_t_shift import FEWEST, shift_divergence, stays
 
 # Between the nodes of every piece, far beyond the last, and of either sign.
 SHIFTS = np.concatenate([np.geomspace(1e-6, 1e12, 1024), -np.linspace(0.01, 4.0, 200)])

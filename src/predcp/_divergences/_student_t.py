@@ -86,9 +86,7 @@ def _rule(reverse: bool) -> Rule:
         ]
 
     nodes = student_t.COUNTS["float64"]
-    return Rule(
-        value, slope, bounded=False, fixed=("df",), nodes=nodes, tabled_along=("loc",)
-    )
+    return Rule(value, slope, bounded=False, fixed=("df",), nodes=nodes, tabled_along=("loc",))
 
 
 register_rules(dist.StudentT, kl=_rule(reverse=False), reverse_kl=_rule(reverse=True))

@@ -165,7 +165,9 @@ def _ends(complexity: Complexity, ask: _Asked) -> tuple[np.ndarray, np.ndarray]:
     if np.any((below == 0) | (below == len(probes)) | (np.abs(centre) > 0.5 * reach)):
         # The map bends far from tau = 1.
         centre = np.asarray(complexity.log_inverse(jnp.asarray(target, ask.dtype)), float)
-        probes = _spread(np.minimum(centre, 0.0) - reach, np.maximum(centre, 0.0) + reach, ask.shape)
+        probes = _spread(
+            np.minimum(centre, 0.0) - reach, np.maximum(centre, 0.0) + reach, ask.shape
+        )
         log_kappa, log_elasticity = ask(probes)
     count = len(probes)
     # The deviation from a power law decays geometrically: later terms add little to this one.
