@@ -11,8 +11,10 @@ import predcp
 from predcp._divergences import families
 
 DIVERGENCES = (predcp.kl, predcp.reverse_kl, predcp.squared_hellinger, predcp.jensen_shannon)
-# Rows of sizes from a tenth to ten: a form may fail where some points have saturated and others not.
-DESIGN = np.array([[0.8, -0.5], [-1.1, 0.3], [7.0, 9.0], [-0.1, 0.02], [3.0, -2.0], [-9.0, -4.3]])
+# Rows of several sizes: a form may fail where some points have saturated and others not.
+DESIGN = np.array(
+    [[0.8, -0.5], [-1.1, 0.3], [0.7, 0.9], [-0.01, 0.002], [0.3, -0.2], [-0.9, -0.43]]
+)
 NOISE = np.array([[0.6, -1.2], [-0.4, 0.9], [1.3, 0.2]])
 PI = predcp.LogCauchy(scale=1.0)
 
@@ -93,6 +95,23 @@ def program_of(built, pi):
     return jax.jit(everything)
 
 
+def assert_finite_and_increasing(values, points):
+    """Of what the program gives at the points, which are the first scales."""
+    (_, (log_kappa, log_elasticity)), slopes = values
+    for name, array in {
+        "value": log_kappa,
+        "elasticity": log_elasticity,
+        "slope in log tau": slopes[0],
+        "slope in x": slopes[1],
+        "slope in noise": slopes[2],
+    }.items():
+        finite = np.isfinite(np.asarray(array[:COUNT])).reshape(COUNT, -1).all(-1)
+        assert finite.all(), (name, points[~finite] / np.log(10.0))
+    rise = np.diff(np.asarray(log_kappa[:COUNT], float))
+    fall = 1e-4 if log_kappa.dtype == "float32" else 1e-9
+    assert np.all(rise >= -fall), ("not increasing", points[1:][rise < -fall] / np.log(10.0))
+
+
 @pytest.mark.parametrize("case,divergence,dtype", list(combinations()))
 def test_values_slopes_mass_and_quantiles(case, divergence, dtype):
     single = dtype == "float32"
@@ -106,19 +125,9 @@ def test_values_slopes_mass_and_quantiles(case, divergence, dtype):
     here = np.asarray(points, dtype)
     log_tau = np.concatenate([here, here + step, here - step, np.sinh(T).astype(dtype)])
     values, quantiles, supremum = program(jnp.asarray(log_tau), built.x, built.noise)
-    (density, (log_kappa, log_elasticity)), slopes = values
+    density, (log_kappa, log_elasticity) = values[0]
     assert density.dtype == quantiles.dtype == dtype
-    for name, array in {
-        "value": log_kappa,
-        "elasticity": log_elasticity,
-        "slope in log tau": slopes[0],
-        "slope in x": slopes[1],
-        "slope in noise": slopes[2],
-    }.items():
-        finite = np.isfinite(np.asarray(array[:33])).reshape(33, -1).all(-1)
-        assert finite.all(), (name, points[~finite] / np.log(10.0))
-    rise = np.diff(np.asarray(log_kappa[:COUNT], float))
-    assert np.all(rise >= -(1e-4 if single else 1e-9)), "not increasing"
+    assert_finite_and_increasing(values, points)
     above, below = np.split(np.asarray(log_kappa[COUNT : 3 * COUNT], float), 2)
     np.testing.assert_allclose(
         np.exp(np.asarray(log_elasticity[:COUNT], float)),
@@ -134,7 +143,17 @@ def test_values_slopes_mass_and_quantiles(case, divergence, dtype):
     assert abs(mass - 1.0) < (1e-2 if single else 1e-3), mass
     assert np.all(np.isfinite(quantiles)) and np.all(np.diff(np.asarray(quantiles)) > 0.0)
     # The same program at the quantiles gives their probabilities.
-    log_tau[: len(quantiles)] = np.log(quantiles)
-    found = program(jnp.asarray(log_tau), built.x, built.noise)[0][0][1][0][: len(quantiles)]
+    asked = log_tau.copy()
+    asked[: len(quantiles)] = np.log(quantiles)
+    found = program(jnp.asarray(asked), built.x, built.noise)[0][0][1][0][: len(quantiles)]
     cdf = np.exp(np.asarray(pi.log_cdf_log(found)) - log_kept)
     np.testing.assert_allclose(cdf, PROBABILITIES, rtol=2e-3, atol=1e-5)
+    # Other designs of other sizes, by the same program.
+    random = np.random.default_rng(0)
+    for _ in range(8):
+        size = 10.0 ** random.uniform(-2.0, 2.0)
+        x, noise = size * random.normal(size=DESIGN.shape), random.normal(size=NOISE.shape)
+        # Up to the same largest predictor.
+        asked = log_tau - np.log(max(1.0, np.max(np.abs(x @ noise.T))))
+        given = (jnp.asarray(each, dtype) for each in (asked, x, noise))
+        assert_finite_and_increasing(program(*given)[0], points)

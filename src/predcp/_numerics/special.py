@@ -385,21 +385,22 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
         )
     log_weight = jnp.concatenate([pair[0] for pair in pairs], axis=-1)
     coefficient = jnp.concatenate([pair[1] for pair in pairs], axis=-1)
-    present = coefficient != 0.0
-    top = jnp.max(jnp.where(present, log_weight, -jnp.inf), axis=-1, keepdims=True)
+    # A small coefficient counts half of the range of its exponents, so that neither the sum in units
+    # of the top nor its inverse, a factor of the derivative, leaves floating point.
+    tiny = float(jnp.finfo(coefficient.dtype).tiny)
+    size = jnp.abs(coefficient)
+    present = size >= tiny
+    level = jnp.where(size < tiny**0.5, 0.5 * math.log(tiny), 0.0).astype(coefficient.dtype)
+    top = jnp.max(jnp.where(present, log_weight + level, -jnp.inf), axis=-1, keepdims=True)
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
     shifted = jnp.where(present, log_weight - top, 0.0)
     # A program may compute a weight twice, with other rounding: at 1e10, a thousand above the largest.
-    shifted = shifted - jax.lax.stop_gradient(jnp.maximum(shifted, 0.0))
-    products = jnp.exp(shifted) * coefficient
-    # The inverse of the sum, a factor of its derivative, must not overflow: take the largest out.
-    least = float(jnp.finfo(products.dtype).tiny) ** 0.9
-    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(products), axis=-1))
-    unit = jnp.maximum(largest, least)
-    total = jnp.abs(jnp.sum(products * (1.0 / unit)[..., None], axis=-1))
+    shifted = shifted - jax.lax.stop_gradient(jnp.maximum(shifted + level, 0.0))
+    kept = jnp.where(present, coefficient, 0.0)
+    total = jnp.abs(jnp.sum(jnp.exp(shifted) * kept, axis=-1))
     # Where nothing is left of a sum, its log has no derivative.
-    empty = (total == 0.0) | (largest < least)
-    log_rest = jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1.0, total)) + jnp.log(unit))
+    empty = total == 0.0
+    log_rest = jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1.0, total)))
     return jnp.squeeze(top, -1), log_rest
 
 
