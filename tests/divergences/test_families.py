@@ -150,7 +150,7 @@ def test_values_slopes_mass_and_quantiles(case, divergence, dtype):
     np.testing.assert_allclose(cdf, PROBABILITIES, rtol=2e-3, atol=1e-5)
     # Other designs of other sizes, by the same program; one where a quadrature makes it costly.
     random = np.random.default_rng(0)
-    for _ in range(8 if built.cost < 20_000 else 1):
+    for _ in range(4 if built.cost < 20_000 else 1):
         size = 10.0 ** random.uniform(-2.0, 2.0)
         x, noise = size * random.normal(size=DESIGN.shape), random.normal(size=NOISE.shape)
         # Up to the same largest predictor.
