@@ -80,3 +80,32 @@ def test_a_tail_of_the_normal_has_three_derivatives(dtype, rtol):
         scale = np.maximum(np.abs(expected), np.maximum(1.0, np.abs(np.asarray(x))) ** order)
         scale = np.abs(expected) if order < 2 else scale
         np.testing.assert_array_less(np.abs(np.asarray(got) - expected), rtol * scale + 1e-30)
+
+
+def test_sums_of_tiny_coefficients_keep_value_and_slope():
+    """One class has saturated, and what is left of another is near the smallest number."""
+    weights = jnp.asarray([0.0, -85.0, 3.0], jnp.float32)
+    coefficients = jnp.asarray([2e-37, 85.0, 0.0], jnp.float32)
+
+    def log_sum(weights, coefficients):
+        return _special.log_abs_sum_and_ratio([(weights, coefficients)], [(weights, weights)])[0]
+
+    value, slopes = jax.jit(jax.value_and_grad(log_sum, (0, 1)))(weights, coefficients)
+    terms = np.exp(np.asarray(weights, float)) * np.asarray(coefficients, float)
+    np.testing.assert_allclose(value, np.log(terms.sum()), rtol=1e-6)
+    np.testing.assert_allclose(slopes[0], terms / terms.sum(), rtol=1e-4)
+    assert np.all(np.isfinite(slopes[1]))
+    # A coefficient without all its digits is left out, and the inverse of the sum does not overflow.
+    weights, coefficients = jnp.float32([0.0, -95.0, 3.0]), jnp.float32([5e-39, 85.0, 0.0])
+    value, slopes = jax.jit(jax.value_and_grad(log_sum, (0, 1)))(weights, coefficients)
+    np.testing.assert_allclose(value, np.log(85.0) - 95.0, rtol=1e-6)
+    assert all(np.all(np.isfinite(slope)) for slope in slopes)
+
+
+def test_products_of_tiny_factors_do_not_underflow():
+    a = jnp.asarray([3e-25, -2e-20, 0.5, 0.0], jnp.float32)
+    b = jnp.asarray([2e-24, 4e-18, 1e-12, 1e-30], jnp.float32)
+    log_unit, product = _special.product_in_units(a, b)
+    exact = np.asarray(a, float) * np.asarray(b, float)
+    np.testing.assert_allclose(np.exp(np.asarray(log_unit, float)) * product, exact, rtol=1e-5)
+    assert np.all(np.asarray(product[:3]) != 0.0)

@@ -12,6 +12,8 @@ from predcp._maps import TabulatedComplexity
 # Pieces are left out where the tails give the log density to this error, and where it is this far
 # below its maximum.
 _ERROR, _DEPTH = 1e-9, 150.0
+# Points of comparison are at most so far apart, in log tau.
+_STEP = 0.125
 # The log density cannot tell larger exponents of log kappa apart.
 FARTHEST = 300.0
 
@@ -45,7 +47,8 @@ def shortened(pi: DivergencePrior, table: TabulatedComplexity) -> Curve:
         return np.asarray(pi.log_prob_log(jnp.asarray(known, dtype)), float) + log_elasticity
 
     far = 2.0 * _DEPTH * np.linspace(0.0, 1.0, 101)
-    inner = low + 0.25 * width * np.arange(4 * pieces)
+    each = max(4, int(np.ceil(width / _STEP)))
+    inner = low + width / each * np.arange(each * pieces)
     points = np.concatenate([low - far[:0:-1], inner, low + width * pieces + far])
     wanted = density(*at(points))
     floor = np.max(wanted) - _DEPTH

@@ -22,7 +22,7 @@ _NEGLIGIBLE = -120.0
 _PROBE_WIDTH = 1.25
 _DOUBLE, _SINGLE = 1e-8, 2e-4
 # The share of these errors that a piece may have.
-_AIM = 0.02
+_AIM = 0.2
 
 
 class TabulatedComplexity(ScalarComplexity):
