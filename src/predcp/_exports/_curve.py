@@ -56,7 +56,9 @@ def shortened(pi: DivergencePrior, table: TabulatedComplexity) -> Curve:
     def agrees(tail: np.ndarray, outside: np.ndarray) -> bool:
         got, known = density(*tail), wanted[outside]
         counted = np.maximum(got, known) > floor
-        return bool(np.all(np.abs(got - known)[counted] <= allowed))
+        # Both may be -inf where they do not count.
+        gap = np.subtract(got, known, out=np.zeros_like(got), where=counted)
+        return bool(np.all(np.abs(gap) <= allowed))
 
     edges = low + width * np.arange(pieces + 1)
     log_kappa, log_elasticity = at(edges)
