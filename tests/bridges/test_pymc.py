@@ -219,6 +219,13 @@ def test_a_prior_that_calls_jax_refuses_to_run_in_a_forked_process(monkeypatch):
         function(point)
 
 
+def test_a_prior_that_calls_jax_says_that_it_has_no_second_derivatives():
+    with pm.Model() as model:
+        bridge.scale("tau", SEVERAL["another pi"])
+    with pytest.raises(NotImplementedError, match="has no second derivatives"):
+        model.d2logp()
+
+
 @pytest.mark.parametrize("name", ["table", "several"])
 def test_draws_refuse_to_run_in_a_forked_process(name, monkeypatch):
     """Sequential Monte Carlo draws from the prior in its processes."""

@@ -10,39 +10,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytensor.tensor as pt  # pyright: ignore[reportMissingImports]
+from pytensor.gradient import DisconnectedType  # pyright: ignore[reportMissingImports]
 from pytensor.link.jax.ops import JAXOp  # pyright: ignore[reportMissingImports]
 
 from predcp._prior import ComplexityPrior
 from predcp.bridges._pymc_process import require_no_fork
 
 
-class InOneProcess(JAXOp):
-    """A JAX function as an operation that refuses to run in a forked process, where JAX hangs."""
+class DensityAndSlope(JAXOp):
+    """Log densities and their slopes, in one call of JAX; refused in a forked process, where JAX hangs."""
 
     def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
-        """Compute the function, or say how to sample."""
+        """Compute both, or say how to sample."""
         require_no_fork("the density of this prior, which has no table,")
         super().perform(node, inputs, outputs)
 
     def pullback(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
-        """Its derivatives, times the gradients of its only output."""
-        [gradient] = output_gradients
-        types = [each.type for each in inputs]
-        found = InOneProcess([*types, gradient.type], types, _Pullback(self.jax_func))
-        made = found(*inputs, gradient)
-        return made if isinstance(made, list) else [made]
+        """The slopes, times the gradients of the densities."""
+        gradient, of_slope = output_gradients
+        if not isinstance(of_slope.type, DisconnectedType):
+            raise NotImplementedError("a prior without a table has no second derivatives in PyMC")
+        slope = outputs[1]
+        return [pt.shape_padright(gradient, slope.type.ndim - gradient.type.ndim) * slope]
 
     # What PyMC 5 calls it.
     L_op = pullback
-
-
-class _Pullback:
-    def __init__(self, function: Any):
-        self.function = function
-
-    def __call__(self, *given: Any) -> tuple[Any, ...]:
-        *inputs, gradient = given
-        return jax.vjp(self.function, *inputs)[1]((gradient,))
 
 
 class VectorLogDensity:
@@ -55,10 +47,18 @@ class VectorLogDensity:
         # `pytensor.wrap_jax` wants shapes that are known, which those of `dims` are not.
         outer = value.type.shape[: value.type.ndim - len(self.prior.event_shape)]
         found = pt.TensorType(value.type.dtype, shape=outer)
-        return InOneProcess([value.type], [found], self._log_prob)(value)
+        made: Any = DensityAndSlope([value.type], [found, value.type], self._both)(value)
+        return made[0]
 
-    def _log_prob(self, value: Any) -> tuple[Any]:
-        return ((self.prior if self.of_scale else self.prior.log_scale()).log_prob(value),)
+    def _both(self, value: Any) -> tuple[Any, Any]:
+        prior = self.prior if self.of_scale else self.prior.log_scale()
+
+        def total(value: Any) -> tuple[Any, Any]:
+            each = prior.log_prob(value)
+            return jnp.sum(each), each
+
+        (_, each), slope = jax.value_and_grad(total, has_aux=True)(value)
+        return each, slope
 
 
 class VectorDraws:
