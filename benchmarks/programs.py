@@ -121,9 +121,9 @@ def warm_up(mcmc: MCMC, random: jax.Array, args: tuple[Any, ...], path: Path) ->
         return seconds
     start = time.process_time()
     mcmc.warmup(random, *args)
-    seconds = time.process_time() - start
+    state = jax.device_get(mcmc.post_warmup_state)  # Waits for the sampler.
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps((jax.device_get(mcmc.post_warmup_state), seconds)))
+    path.write_bytes(pickle.dumps((state, time.process_time() - start)))
     return 0.0
 
 

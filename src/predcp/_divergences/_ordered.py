@@ -7,23 +7,18 @@ two coins and of the widths, accurate near equality and at saturation.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array
 
-from predcp._divergences._bernoulli import (
-    hellinger_part,
-    jensen_shannon_part,
-    kl_part,
-    reversed_kl_part,
-)
+from predcp._divergences import _bernoulli as coins
 from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
 from predcp._numerics.class_sums import class_max, class_sum
 from predcp._numerics.coin import Coin, coin
 from predcp._numerics.special import log_mean_exp_zero
-from predcp._numerics.student_t_shift import stays
 
 
 @register_family(dist.OrderedLogistic, dist.OrderedLogistic, class_axes=1)
@@ -46,40 +41,26 @@ class _Ordered(NamedTuple):
 def _ends(below: Array, above: Array, between: Array) -> Array:
     """Sum by class of what belongs to the level below it, the level above it, and the width."""
     padded = ((below, (1, 0)), (above, (0, 1)), (between, (1, 1)))
-    first, second, third = (
-        jnp.pad(each, [*[(0, 0)] * (each.ndim - 1), ends]) for each, ends in padded
-    )
-    return first + second + third
+    parts = (jnp.pad(each, [*[(0, 0)] * (each.ndim - 1), ends]) for each, ends in padded)
+    return reduce(jnp.add, parts)
 
 
-def _levels(coordinates: Coordinates) -> Array:
-    return coordinates["predictor"] - coordinates["cutpoints"]
-
-
-def _widths(coordinates: Coordinates) -> Array:
-    cutpoints = coordinates["cutpoints"]
-    return cutpoints[..., 1:] - cutpoints[..., :-1]
-
-
-def _widths_move(direction: Coordinates) -> bool:
-    """Whether widths may move; one number for all cutpoints does not move them."""
+def _moves(direction: Coordinates) -> tuple[Array, Array]:
+    """Changes of the levels, and of the widths: 0 where one number moves all levels."""
     cutpoints = direction["cutpoints"]
-    return cutpoints.shape[-1] > 1 and not stays(cutpoints)
+    widths = jnp.diff(cutpoints) if cutpoints.shape[-1] > 1 else jnp.zeros((), cutpoints.dtype)
+    return direction["predictor"] - cutpoints, widths
 
 
 def _pair(reference: Coordinates, direction: Coordinates, size: Array) -> _Ordered:
-    # Where the cutpoints stay, all levels have one displacement, which is an axis of one.
-    c = coin(_levels(reference), size * _common(direction))
-    width_0 = _widths(reference)
-    share_0 = -jnp.expm1(-width_0)
-    width, share, narrower = width_0, share_0, jnp.zeros_like(width_0)
-    if _widths_move(direction):
-        change = size * _widths(direction)
-        width, share = width_0 + change, -jnp.expm1(-(width_0 + change))
-        narrower = -jnp.log1p(-jnp.exp(-width_0) * jnp.expm1(-change) / share_0)
+    levels, widths = _moves(direction)
+    c = coin(_moves(reference)[0], levels * size)
+    width_0, change = jnp.diff(reference["cutpoints"]), widths * size
+    share, share_0 = (-jnp.expm1(-w) for w in (width_0 + change, width_0))
+    narrower = -jnp.log1p(-jnp.exp(-width_0) * jnp.expm1(-change) / share_0)
     return _Ordered(
         c,
-        width,
+        width_0 + change,
         width_0,
         _ends(c.log_p, c.log_q, jnp.log(share)),
         _ends(c.log_p0, c.log_q0, jnp.log(share_0)),
@@ -87,17 +68,10 @@ def _pair(reference: Coordinates, direction: Coordinates, size: Array) -> _Order
     )
 
 
-def _common(direction: Coordinates) -> Array:
-    """Directions of the levels, an axis of one where the cutpoints are known to stay."""
-    return direction["predictor"] if stays(direction["cutpoints"]) else _levels(direction)
-
-
 def _score(log_p: Array, log_q: Array, width: Array, velocity: Coordinates) -> Array:
     """Derivative of the log probability of each class along a velocity."""
-    levels, between = _common(velocity), jnp.zeros_like(width)
-    if _widths_move(velocity):
-        between = jnp.exp(-width) / -jnp.expm1(-width) * _widths(velocity)
-    return _ends(jnp.exp(log_q) * levels, -jnp.exp(log_p) * levels, between)
+    (levels, widths), odds = _moves(velocity), jnp.exp(-width) / -jnp.expm1(-width)
+    return _ends(jnp.exp(log_q) * levels, -jnp.exp(log_p) * levels, odds * widths)
 
 
 def _score_0(pair: _Ordered, velocity: Coordinates) -> Array:
@@ -127,7 +101,7 @@ def _kl_slope(reference, direction, log_size, velocity):
     tiny, score_0 = _tiny(pair), _score_0(pair, direction)
     step = jnp.where(tiny, score_0[..., 1:] - score_0[..., :-1], pair.t[..., :-1] - pair.t[..., 1:])
     log_weight = log_size + jnp.where(tiny, log_size, 0.0) + pair.coins.log_p + pair.coins.log_q
-    return [(log_weight, step * _common(velocity))]
+    return [(log_weight, step * _moves(velocity)[0])]
 
 
 def _slope(pull: Callable[[_Ordered], tuple[Array, Array]], curvature: float) -> Callable:
@@ -138,14 +112,9 @@ def _slope(pull: Callable[[_Ordered], tuple[Array, Array]], curvature: float) ->
         pair = _pair(reference, direction, jnp.exp(log_size))
         score = _score(pair.coins.log_p, pair.coins.log_q, pair.width, velocity)
         near = curvature * _score_0(pair, direction) * _score_0(pair, velocity)
-        log_weight, pulled = pull(pair)
-        tiny = _tiny(pair)
-        return [
-            (
-                log_size + jnp.where(tiny, pair.log_p0 + log_size, log_weight),
-                jnp.where(tiny, near, -pulled * score),
-            )
-        ]
+        (log_weight, pulled), tiny = pull(pair), _tiny(pair)
+        log_weight = log_size + jnp.where(tiny, pair.log_p0 + log_size, log_weight)
+        return [(log_weight, jnp.where(tiny, near, -pulled * score))]
 
     return slope
 
@@ -165,14 +134,14 @@ def _hellinger_pull(pair: _Ordered) -> tuple[Array, Array]:
 
 register_rules(
     dist.OrderedLogistic,
-    kl=Rule(_value(kl_part, 1.0), _kl_slope, bounded=True),
+    kl=Rule(_value(coins.kl_part, 1.0), _kl_slope, bounded=True),
     **{
         name: Rule(_value(part, curvature), _slope(pull, curvature), bounded)
         for name, part, curvature, pull, bounded in (
-            ("reverse_kl", reversed_kl_part, 1.0, _reverse_pull, False),
-            ("squared_hellinger", hellinger_part, 0.25, _hellinger_pull, True),
+            ("reverse_kl", coins.reversed_kl_part, 1.0, _reverse_pull, False),
+            ("squared_hellinger", coins.hellinger_part, 0.25, _hellinger_pull, True),
             (
-                "jensen_shannon", jensen_shannon_part, 0.25,
+                "jensen_shannon", coins.jensen_shannon_part, 0.25,
                 lambda pair: (pair.log_p, 0.5 * log_mean_exp_zero(pair.t)), True,
             ),
         )
