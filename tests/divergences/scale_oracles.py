@@ -154,7 +154,20 @@ def multivariate_kl(p, q):
     step, gap = root_0**-1 * root, root_0**-1 * (loc - loc_0)
     squares = mp.fsum(each**2 for each in step) + mp.fsum(each**2 for each in gap)
     logs = mp.fsum(mp.log(step[i, i]) for i in range(3))
-    return {"kl": (squares - 3) / 2 - logs}
+    return (squares - 3) / 2 - logs
+
+
+def multivariate(p, q):
+    (loc, root), (loc_0, root_0) = p, q
+    middle = (root * root.T + root_0 * root_0.T) / 2
+    logs = mp.fsum(mp.log(root[i, i] * root_0[i, i]) for i in range(3))
+    gap = mp.cholesky(middle) ** -1 * (loc - loc_0)
+    distance = mp.fsum(each**2 for each in gap) / 8 + (mp.log(mp.det(middle)) - logs) / 2
+    return {
+        "kl": multivariate_kl(p, q),
+        "reverse_kl": multivariate_kl(q, p),
+        "squared_hellinger": 1 - decay(distance),
+    }
 
 
 def rooted(eta, shift=0):
@@ -378,19 +391,19 @@ ORACLES: dict[str, tuple[Callable, Callable, Callable]] = {
     "multivariate-normal": (
         CASES[dist.MultivariateNormal]["cholesky"],
         rooted,
-        multivariate_kl,
+        multivariate,
     ),
     "multivariate-normal-low-rank": (
         lambda e: dist.LowRankMultivariateNormal(
             classes(e), jnp.zeros((3, 1), e.dtype), jnp.asarray([0.25, 1.0, 4.0], e.dtype)
         ),
         lambda e: (mp.matrix(three(e)), mp.diag([mp.mpf(0.5), 1, 2])),
-        multivariate_kl,
+        multivariate,
     ),
     "multivariate-normal-covariance": (
         CASES[dist.MultivariateNormal]["covariance"],
         lambda e: rooted(e, e),
-        multivariate_kl,
+        multivariate,
     ),
     "mixture": (
         lambda e: dist.MixtureSameFamily(

@@ -10,6 +10,7 @@ from predcp._divergences import (  # each registers its family
     _hurdle_distances,
     _laplace,
     _mixture,
+    _multivariate_distances,
     _multivariate_normal,
     _negative_binomial,
     _normal,

@@ -347,6 +347,7 @@ def log_mean_and_elasticity(
     keep: int = 0,
     per: Per = "trial",
     weights: Array | None = None,
+    log_shares: Array | None = None,
 ) -> tuple[Array, Array]:
     """Log of the mean divergence over points and draws, summed over members; its log elasticity.
 
@@ -359,10 +360,13 @@ def log_mean_and_elasticity(
     - `per`: the unit. `"trial"`: u_n is the total count of a binomial or multinomial, 1 for other
         families; `"row"`: 1; an array that broadcasts to the batch shape: u_n itself (an exposure).
     - `weights`: w_n, an array that broadcasts to the batch shape; 1 when None.
+    - `log_shares`: logs of the weights of the draws, which add up to 1; equal weights when None. With
+        `keep=1`, values include them.
     """
     values: list[Terms] = []
     slopes: list[Terms] = []
     draws = jax.tree.leaves(directions)[0].shape[0]
+    log_draws = math.log(draws) if log_shares is None and not keep else 0.0
     for member, start, move, size, speed in zip(
         found, reference, directions, log_sizes, velocities
     ):
@@ -376,9 +380,12 @@ def log_mean_and_elasticity(
             for log_weight, coefficient in terms:
                 if weights is not None:
                     coefficient = coefficient * _along_points(weights, member, coefficient.ndim)
+                if log_shares is not None:
+                    own = log_shares.astype(coefficient.dtype)
+                    log_weight = log_weight + own.reshape(-1, *[1] * (coefficient.ndim - 1))
                 sums.append((log_weight - log_points, coefficient))
     log_value, log_elasticity = log_abs_sum_and_ratio(values, slopes, keep)
-    return log_value if keep else log_value - math.log(draws), log_elasticity
+    return log_value - log_draws, log_elasticity
 
 
 def _log_units(

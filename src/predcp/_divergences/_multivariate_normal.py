@@ -5,7 +5,7 @@ A root is given by the logs of its diagonal and by what is below it. With L_0 th
 
     KL = |z|^2 / 2 + sum_i (e^(2 r_i) - 1 - 2 r_i) / 2 + sum_(i > j) M_ij^2 / 2.
 
-Reverse KL and the Bhattacharyya distance, `|z|^2 / 2` and `|z|^2 / 8`, are known for a shared root.
+Reverse KL and squared Hellinger are in `_multivariate_distances`.
 """
 
 from typing import Any
@@ -15,7 +15,6 @@ import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
-from predcp._divergences._closed_form import hellinger_from
 from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
 from predcp._numerics.special import (
     capped_exp,
@@ -82,7 +81,9 @@ def _solved(reference: Coordinates, move: Coordinates, log_diagonal: Array) -> t
     return found[..., 0], found[..., 1:][..., *corner]
 
 
-def _moved(reference: Coordinates, direction: Coordinates, log_size: Array) -> tuple[Array, Array]:
+def whitened(
+    reference: Coordinates, direction: Coordinates, log_size: Array
+) -> tuple[Array, Array]:
     """z and M in units of the size of the displacement."""
     change = direction["log_diagonal"] * capped_exp(log_size)
     growth = over_argument(jnp.expm1, change, 0.5)
@@ -91,7 +92,7 @@ def _moved(reference: Coordinates, direction: Coordinates, log_size: Array) -> t
 
 def _kl_value(reference, direction, log_size):
     log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
-    shift, below = _moved(reference, direction, log_size)
+    shift, below = whitened(reference, direction, log_size)
     return [
         (2.0 * log_size, 0.5 * shift**2),
         (2.0 * log_size, 0.5 * below**2),
@@ -101,7 +102,7 @@ def _kl_value(reference, direction, log_size):
 
 def _kl_slope(reference, direction, log_size, velocity):
     log_size = jnp.asarray(log_size, reference["loc"].dtype)[..., None]
-    shift, below = _moved(reference, direction, log_size)
+    shift, below = whitened(reference, direction, log_size)
     growth = jnp.exp(direction["log_diagonal"] * capped_exp(log_size))
     shift_speed, below_speed = _solved(reference, velocity, growth * velocity["log_diagonal"])
     widening, speed = 2.0 * direction["log_diagonal"], 2.0 * velocity["log_diagonal"]
@@ -112,25 +113,4 @@ def _kl_slope(reference, direction, log_size, velocity):
     ]
 
 
-def _shared_root(curvature: float) -> Rule:
-    """The rule of `curvature |z|^2 / 2`."""
-
-    def value(reference, direction, log_size):
-        shift = _solved(reference, direction, direction["log_diagonal"])[0]
-        return [(2.0 * log_size, 0.5 * curvature * jnp.sum(shift**2, -1))]
-
-    def slope(reference, direction, log_size, velocity):
-        shift, speed = (
-            _solved(reference, move, move["log_diagonal"])[0] for move in (direction, velocity)
-        )
-        return [(2.0 * log_size, curvature * jnp.sum(shift * speed, -1))]
-
-    return Rule(value, slope, bounded=False, fixed=("log_diagonal", "below"))
-
-
-register_rules(
-    dist.MultivariateNormal,
-    kl=Rule(_kl_value, _kl_slope, bounded=False),
-    reverse_kl=_shared_root(1.0),
-    squared_hellinger=hellinger_from(_shared_root(0.25)),
-)
+register_rules(dist.MultivariateNormal, kl=Rule(_kl_value, _kl_slope, bounded=False))

@@ -19,7 +19,7 @@ from predcp._divergences import (
     log_mean_and_elasticity,
 )
 from predcp._maps._complexity import VectorComplexity
-from predcp._maps._predictive import sampled
+from predcp._maps._sampled import sampled
 from predcp._numerics.displacement import displacement
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate

@@ -10,7 +10,8 @@ from jax.tree_util import DictKey, GetAttrKey, Partial, SequenceKey
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
-from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._predictive import PredictiveComplexity
+from predcp._maps._sampled import sampled
 from predcp._maps._separate import SeparateComplexity
 from predcp._numerics.normal_noise import normal_noise
 from predcp._support.arrays import as_float

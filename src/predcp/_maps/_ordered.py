@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import Divergence, kl
 from predcp._maps._complexity import Unit, VectorComplexity, require_unit
-from predcp._maps._predictive import PredictiveComplexity, sampled
+from predcp._maps._predictive import PredictiveComplexity
+from predcp._maps._sampled import sampled
 from predcp._maps._separate import SeparateComplexity
 from predcp._numerics.homogeneity import power_of
 from predcp._numerics.inverse import Evaluate

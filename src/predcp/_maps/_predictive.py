@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import numpyro.distributions as dist
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
 from predcp._divergences import (
@@ -16,27 +15,35 @@ from predcp._divergences import (
     Member,
     abstract_members,
     coordinates_of,
-    has_moved,
     kl,
     log_mean_and_elasticity,
     members,
     trials_up_to,
 )
 from predcp._maps._complexity import ScalarComplexity, Unit, require_unit
+from predcp._maps._predictive_checks import check_moves, check_origin
+from predcp._maps._row_nodes import (
+    RowNodes,
+    RowSizes,
+    directions_at_nodes,
+    halved,
+    row_nodes,
+    row_sizes,
+)
+from predcp._maps._sampled import sampled
 from predcp._numerics.dependence import Origin, dependencies
-from predcp._numerics.displacement import displacement, parameter_step
+from predcp._numerics.displacement import displacement, in_units, parameter_step
 from predcp._numerics.homogeneity import power_and_moving, power_of
 from predcp._numerics.inverse import Evaluate
 from predcp._numerics.normal_noise import normal_noise
 from predcp._numerics.power_law import extrapolated, floating_range
-from predcp._support.arrays import as_float, concrete
+from predcp._support.arrays import as_float, concrete, is_floating, is_number
 from predcp._support.check import (
-    known,
-    refuse_moving_angles,
     require_broadcast,
     require_callable,
     require_positive,
     require_weights,
+    require_whole,
 )
 from predcp._support.compiled import compiled
 
@@ -89,6 +96,9 @@ class PredictiveComplexity(ScalarComplexity):
     # For each factor of the observations, the coordinates that move; the largest total count.
     moves: tuple[frozenset[str] | None, ...] | None = None
     most_trials: int | None = None
+    # Set by `by_quadrature`.
+    nodes: RowNodes | None = None
+    sizes: RowSizes | None = None
 
     def __init__(
         self,
@@ -107,7 +117,7 @@ class PredictiveComplexity(ScalarComplexity):
         self.likelihood = require_callable("likelihood", likelihood, "(theta, x)")
         self.parameters = require_callable("parameters", parameters, "(tau, xi)")
         self.reference = reference if callable(reference) else jax.tree.map(as_float, reference)
-        self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if _numeric(leaf) else leaf, x)
+        self.x = jax.tree.map(lambda leaf: jnp.asarray(leaf) if is_number(leaf) else leaf, x)
         self.noise = jax.tree.map(self._as_noise, noise)
         if not isinstance(divergence, Divergence):
             raise ValueError(f"divergence must be one of predcp's, got {divergence!r}")
@@ -140,7 +150,7 @@ class PredictiveComplexity(ScalarComplexity):
         self.cost = 8 * nodes * self._count * max(1, sum(math.prod(leaf.shape) for leaf in leaves))
 
     @classmethod
-    def trusted(cls, **fields: Any) -> "PredictiveComplexity":
+    def trusted(cls, **fields: Any) -> Self:
         """The map made from fields that were checked before, at no cost."""
         made = cls.__new__(cls)
         vars(made).update(fields)
@@ -172,8 +182,8 @@ class PredictiveComplexity(ScalarComplexity):
                 "reference must have the structure and shapes of parameters(tau, xi): "
                 f"reference has {wanted}, parameters gives {got}"
             )
-        self._check_origin()
-        return self._check_moves()
+        check_origin(self)
+        return check_moves(self)
 
     def _members(self, origin: PyTree) -> list[Member]:
         """The factors of the observations at one theta."""
@@ -228,60 +238,46 @@ class PredictiveComplexity(ScalarComplexity):
                     f"needs the same {name} in model and reference, but here it depends on the scale"
                 )
 
-    def _check_moves(self) -> Sequence[set[str] | None]:
-        """Some prediction must depend on the scale, or D is constant."""
-        found = self._abstract_members()
-        inputs = jax.tree.leaves((self._arrays(), self.x))
-        unknown = [None] * len(found)
-        if not all(concrete(leaf) for leaf in inputs):
-            return unknown
-        moving: list[set[str]] = [set() for _ in found]
-        # Two scales, because at a single one a model may happen to equal its reference.
-        for scale in (1.0, 2.7):
-            tau = jnp.asarray(scale, self._dtype)
-            moved = jax.vmap(lambda xi, tau=tau: self._coordinates(self.parameters(tau, xi)))(
-                self.noise
-            )
-            shifts = jax.tree.map(lambda here, start: here - start, moved, self._reference())
-            for member, shift, names in zip(found, shifts, moving):
-                gaps = {name: known(gap) for name, gap in shift.items()}
-                if any(gap is None for gap in gaps.values()):
-                    return unknown
-                names.update(name for name, gap in gaps.items() if has_moved(name, gap))
-                self.divergence.check_fixed(member.family, shift, names)
-                angles = self.divergence.rule(member.family, names).angles
-                refuse_moving_angles(member.family, angles, names)
-        if not any(moving):
-            raise ValueError(
-                "the predictions equal the reference's at tau = 1 and 2.7 for every draw: D is "
-                "constant in tau (is x all zero, or a layer dead?)"
-            )
-        return moving
-
-    def _check_origin(self) -> None:
-        """The model must reach the reference as tau goes to 0, or D(0) is not 0."""
-        if not all(concrete(leaf) for leaf in jax.tree.leaves(self._arrays())):
-            return
-        tiny = jnp.asarray(np.finfo(self._dtype).tiny, self._dtype)
-        start = jax.vmap(lambda xi: self.parameters(tiny, xi))(self.noise)
-        origins = jax.vmap(self._origin)(self.noise)
-        for value, origin in zip(jax.tree.leaves(start), jax.tree.leaves(origins)):
-            numbers = known(value)
-            if numbers is None:
-                return
-            gap = np.max(np.abs(numbers - np.asarray(origin)), initial=0.0)
-            if not gap <= 1e-3 * (1.0 + np.max(np.abs(np.asarray(origin)), initial=0.0)):
-                raise ValueError(
-                    f"parameters(tau, xi) must equal reference as tau goes to 0, but differs by {gap:.3g} "
-                    "there: the divergence would not start at 0"
-                )
-
     @property
     def averaged_over(self) -> str:
         """What D is an average over: trials, rows, or units of the user's own."""
         units = {"trial": "trials", "row": "rows"}
         words = units[self.per] if isinstance(self.per, str) else "units that were given"
         return words if self.weights is None else f"{words}, weighted"
+
+    def by_quadrature(self, nodes: int = 16, required: bool = True) -> Self:
+        """The same map with each row's predictor integrated by quadrature in place of draws.
+
+        Predictors must move as a power of tau, be linear in the noise, which is taken as standard
+        normal, and be one number for each row. Otherwise an error says what is missing.
+
+        **Arguments**: `nodes`, Gauss-Hermite nodes of each row (an even number, at most 64);
+        `required=False` to get the map with its draws instead of an error.
+        """
+        found = row_nodes(self, require_whole("nodes", nodes))
+        if isinstance(found, str):
+            if not required:
+                return self
+            raise ValueError(f"rows cannot be integrated by quadrature: {found}; keep the draws")
+        places, sizes = found
+        cost = self.cost * places.per_row * places.draws // self._count
+        return self.trusted(**vars(self) | {"nodes": places, "sizes": sizes, "cost": max(1, cost)})
+
+    def split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
+        """The part of the noise that is standard normal, and the rest of it."""
+        return xi, ()
+
+    def join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
+        """The noise of the two parts."""
+        return normal
+
+    def given(self) -> PyTree:
+        """Values that the map holds and that may change from one evaluation to the next."""
+        return ()
+
+    def with_given(self, given: PyTree) -> Self:
+        """The map with other values of those."""
+        return self
 
     @staticmethod
     def _as_noise(leaf: Any) -> Array:
@@ -299,7 +295,7 @@ class PredictiveComplexity(ScalarComplexity):
         with trials_up_to(self.most_trials):
             found = coordinates_of(lambda moved: self.likelihood(moved, self.x), theta)
         # NumPyro makes arrays of Python numbers, in double precision if that is enabled.
-        leaves = [leaf for leaf in jax.tree.leaves((theta, self.x)) if _floating(leaf)]
+        leaves = [leaf for leaf in jax.tree.leaves((theta, self.x)) if is_floating(leaf)]
         kind = jnp.result_type(*leaves) if leaves else self._dtype
         return jax.tree.map(lambda array: array.astype(kind), found)
 
@@ -403,8 +399,12 @@ class PredictiveComplexity(ScalarComplexity):
         # Passes go draw by draw, each with its own reference.
         reference = self._reference(shared=self.power is not None)
         half_width = floating_range(self._dtype)
+        log_shares = None
         if self.power is None:
             moved = self._moved_by_passes(reference)
+        elif self.nodes is not None:
+            moved, reference, log_shares = self._moved_at_nodes(self.nodes, reference)
+            half_width /= max(1.0, float(self.power[0]))
         else:
             moved = self._moved_by_power(*self.power)
             half_width /= max(1.0, float(self.power[0]))
@@ -417,7 +417,7 @@ class PredictiveComplexity(ScalarComplexity):
             sizes = [log_size] * len(found)
             moves = reference, directions, sizes, speeds
             return log_mean_and_elasticity(
-                self.divergence, found, *moves, keep, self.per, self.weights
+                self.divergence, found, *moves, keep, self.per, self.weights, log_shares
             )
 
         return extrapolated(evaluate, half_width, self.bounded)
@@ -428,13 +428,33 @@ class PredictiveComplexity(ScalarComplexity):
         velocities = jax.tree.map(lambda array: float(power) * array, directions)
         return lambda log_tau: (directions, float(power) * log_tau, velocities)
 
+    def _moved_at_nodes(
+        self, nodes: RowNodes, reference: PyTree
+    ) -> tuple[Callable[[Array], _Moved], PyTree, Array]:
+        """The same at the nodes of each row; the reference at these, and the logs of their weights."""
+        assert self.power is not None and self.moving is not None
+        sizes = row_sizes(self, nodes.by_draw) if self.sizes is None else self.sizes
+        like = self._coordinates(self._first_origin())
+        found, log_shares = directions_at_nodes(nodes, sizes, like, self.moving)
+        power = float(self.power[0])
+        velocities = jax.tree.map(lambda array: power * array, found)
+        if nodes.draws > 1:
+            reference = jax.tree.map(
+                lambda leaf, one: (
+                    jnp.repeat(leaf, nodes.per_row, axis=0) if leaf.ndim > one.ndim else leaf
+                ),
+                reference,
+                like,
+            )
+        return lambda log_tau: (found, power * log_tau, velocities), reference, log_shares
+
     def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], _Moved]:
         """Forward passes at every scale."""
 
         def moved(log_tau: Array) -> _Moved:
             axis = 0 if callable(self.reference) else None
             each = jax.vmap(lambda xi, start: self._displaced(log_tau, xi, start), (0, axis))
-            return _scaled(*each(self.noise, reference))
+            return in_units(*each(self.noise, reference))
 
         return moved
 
@@ -460,41 +480,18 @@ class PredictiveComplexity(ScalarComplexity):
     def quadrature_error(self, log_tau: Float[Array, ""]) -> Float[Array, ""]:
         """Relative change of D when quadratures take half their nodes; NaN where there is none."""
         found = self._abstract_members()
-        if not any(self.divergence.rule(each.family, each.moving).coarse for each in found):
+        by_rule = any(self.divergence.rule(each.family, each.moving).coarse for each in found)
+        if not by_rule and self.nodes is None:
             return jnp.asarray(jnp.nan)
-        coarse = self.trusted(**{**vars(self), "divergence": self.divergence.coarsened()})
+        fewer = {"divergence": self.divergence.coarsened(), "nodes": halved(self.nodes)}
+        coarse = self.trusted(**vars(self) | fewer)
         return jnp.abs(jnp.expm1(coarse.bind()(log_tau)[0] - self.bind()(log_tau)[0]))
 
     @compiled()
     def log_value_by_draw(self, log_tau: Float[Array, ""]) -> Float[Array, " draws"]:
         """`log` of the divergence under each draw alone, for its Monte Carlo error."""
         log_kappa, _ = self.bind(keep=1)(log_tau)
-        return log_kappa
-
-
-def _scaled(shift: PyTree, speed: PyTree) -> _Moved:
-    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
-    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
-    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
-    return (
-        jax.tree.map(lambda leaf: leaf / unit, shift),
-        jnp.log(unit),
-        jax.tree.map(lambda leaf: leaf / unit, speed),
-    )
-
-
-def sampled(observations: Any, key: Array) -> PyTree:
-    """One draw from each distribution of a pytree of them."""
-    leaves, structure = jax.tree.flatten(
-        observations, is_leaf=lambda leaf: isinstance(leaf, dist.Distribution)
-    )
-    keys = jax.random.split(key, len(leaves))
-    return jax.tree.unflatten(structure, [leaf.sample(k) for leaf, k in zip(leaves, keys)])
-
-
-def _floating(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-
-
-def _numeric(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int)
+        if self.nodes is None:
+            return log_kappa
+        by_draw = log_kappa.reshape(self.nodes.draws, self.nodes.per_row)
+        return logsumexp(by_draw, axis=-1) + math.log(self.nodes.draws)

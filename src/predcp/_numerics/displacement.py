@@ -86,6 +86,17 @@ def displacement(
     return jax.tree.map(choose, moved, reference, local), speed
 
 
+def in_units(shift: PyTree, speed: PyTree) -> tuple[PyTree, Array, PyTree]:
+    """Displacement and velocity in units of the larger displacement, so that squares are safe."""
+    largest = jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(shift)]).max()
+    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
+    return (
+        jax.tree.map(lambda leaf: leaf / unit, shift),
+        jnp.log(unit),
+        jax.tree.map(lambda leaf: leaf / unit, speed),
+    )
+
+
 def _is_real(leaf: Array) -> bool:
     """Whether a leaf is real; whole numbers do not move, and their velocity has no number."""
     return jnp.issubdtype(leaf.dtype, jnp.floating)

@@ -23,3 +23,13 @@ def as_float(value: Any) -> Array:
 def concrete(value: Any) -> bool:
     """Whether a value is known now (and may be checked), not traced."""
     return not isinstance(value, Tracer)
+
+
+def is_floating(leaf: Any) -> bool:
+    """Whether a leaf is an array of floating-point numbers."""
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is an array or a Python number."""
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int)

@@ -215,7 +215,7 @@ def audit(
     options = {
         "noise_draws": noise_draws,
         "key": key,
-        "method": "sobol",
+        "method": "auto",
         "divergence": divergence,
         "per": per,
         "weights": weights,

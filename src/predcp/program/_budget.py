@@ -113,7 +113,7 @@ def budget_of(
     observed: Sequence[str] = (),
     noise_draws: int = 16,
     key: Array | None = None,
-    method: str = "sobol",
+    method: str = "auto",
     divergence: Divergence = kl,
     per: Any = "trial",
     weights: Any = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -184,6 +184,21 @@ class ProgramComplexity(PredictiveComplexity):
         trace = self.program.trace(x, values)
         return {name: without_mask(trace[name]["fn"]) for name in self.program.sites.predicted}
 
+    def split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
+        """The noise of the moved sites, and draws of the rest."""
+        return xi["sites"], {name: each for name, each in xi.items() if name != "sites"}
+
+    def join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
+        return {"sites": normal, **other}
+
+    def given(self) -> PyTree:
+        """Values of the rest, and of the other scales of the site."""
+        return self.rest, self.others
+
+    def with_given(self, given: PyTree) -> Self:
+        rest, others = given
+        return self.trusted(**vars(self) | {"rest": rest, "others": others})
+
     def predictors_by_draw(self, log_tau: Float[Array, ""] | None) -> list[Predictors]:
         """Predictors of the observed sites at one scale, with a leading axis of draws; None: at 0."""
 
@@ -298,7 +313,7 @@ def complexity_of(
     off: Sequence[str] = (),
     noise_draws: int = 16,
     key: Array | None = None,
-    method: str = "sobol",
+    method: str = "auto",
     divergence: Divergence = kl,
     per: Any = "trial",
     weights: Any = None,
@@ -323,6 +338,8 @@ def complexity_of(
     - `observed`: sites to predict although the program has no data for them.
     - `off`: names of other scales to switch off (set to 0).
     - `noise_draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
+        `"auto"` integrates each row by as many Gauss-Hermite nodes where its predictor is normal, which
+        is linear in normal effects, and takes Sobol draws otherwise.
     - `divergence`: `kl` or another one.
     - `per`, `weights`: the unit of the average over points and their weights, as in
         `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.
@@ -417,7 +434,8 @@ def program_map(
     with jax.ensure_compile_time_eval():
         shapes = {name: structure.sites[name].noise for name in sites.moved}
         dtypes = {name: structure.sites[name].dtype for name in sites.moved}
-        noise: dict[str, Any] = {"sites": make_noise(key, noise_draws, shapes, method, dtypes)}
+        kind = "sobol" if method == "auto" else method
+        noise: dict[str, Any] = {"sites": make_noise(key, noise_draws, shapes, kind, dtypes)}
     left = [name for name in sites.rest if name not in given and name not in off]
     if left:
         structure.require_proper(left)
@@ -431,7 +449,7 @@ def program_map(
     mask = structure.row_mask(sites)
     if mask is not None:
         weights = mask if weights is None else mask * weights
-    return ProgramComplexity(
+    made = ProgramComplexity(
         program,
         arrays,
         given,
@@ -442,6 +460,7 @@ def program_map(
         per=per,
         weights=weights,
     )
+    return made.by_quadrature(noise_draws, required=False) if method == "auto" else made
 
 
 def _limits(

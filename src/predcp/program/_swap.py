@@ -66,7 +66,7 @@ def with_complexity(
     observed: Sequence[str] = (),
     noise_draws: int = 16,
     key: Array | None = None,
-    method: str = "sobol",
+    method: str = "auto",
     divergence: Divergence = kl,
     per: Any = "trial",
     weights: Any = None,
@@ -90,7 +90,7 @@ def with_complexity(
     - `rest`: `"given"` conditions on the other latent sites of the same draw, as in the paper;
         `"prior"` averages over them; a mapping fixes the sites it names and averages over the others.
     - `observed`: sites to predict although the program has no data for them.
-    - `noise_draws`, `key`, `method`: number, random key and kind of the noise, as in `normal_noise`.
+    - `noise_draws`, `key`, `method`: number, random key and kind of the noise, as in `complexity_of`.
     - `divergence`: `kl` or another one.
     - `per`, `weights`: the unit of the average over points and their weights, as in
         `PredictiveComplexity`: a binomial row counts as its trials unless `per="row"`.

@@ -156,7 +156,7 @@ def scale_tables(
     for index in np.ndindex(structure.sites[site].shape):
         build = partial(
             program_map, structure, sites, index=index or None, noise_draws=noise_draws, key=key,
-            method="sobol", divergence=kl,
+            method="auto", divergence=kl,
         )  # fmt: skip
         first = build(jax.tree.map(lambda leaf: leaf[0], rest))
         require_increasing(first)
