@@ -150,9 +150,21 @@ def test_every_numpyro_distribution_is_accepted_integrated_or_refused(capsys):
         print()
         for kind, names in sorted(found.items()):
             print(f"{len(names)} NumPyro distributions are {kind}: {', '.join(names)}")
-    assert len(found["accepted"]) >= 58
+    assert len(found["accepted"]) >= 60
     assert len(found["integrated, with an error that diagnose reports"]) >= 15
     assert all(kind.strip(" :") != "refused" for kind in found)
+
+
+def test_a_random_walk_is_its_steps_and_a_power_law_a_pareto():
+    walks = [dist.GaussianRandomWalk(jnp.asarray([scale, 1.0]), 5) for scale in (1.7, 0.6)]
+    roots = [scale * np.tril(np.ones((5, 5))) for scale in (1.7, 0.6)]
+    vectors = [dist.MultivariateNormal(jnp.zeros(5), scale_tril=jnp.asarray(r)) for r in roots]
+    for divergence in (predcp.kl, predcp.reverse_kl):
+        expected = [divergence(*vectors), 0.0]
+        np.testing.assert_allclose(divergence(*walks), expected, rtol=1e-12)
+    laws = [dist.LowerTruncatedPowerLaw(-1.0 - alpha, 2.0) for alpha in (1.5, 4.0)]
+    paretos = [dist.Pareto(2.0, alpha) for alpha in (1.5, 4.0)]
+    np.testing.assert_allclose(predcp.kl(*laws), predcp.kl(*paretos), rtol=1e-14)
 
 
 def test_what_a_rule_holds_fixed_may_not_move():

@@ -53,6 +53,12 @@ def _pareto_coordinates(pareto: dist.Pareto) -> Coordinates:
     return _exponential(jnp.log(alpha), scale=scale)
 
 
+@register_family(dist.Pareto, dist.LowerTruncatedPowerLaw)
+def _power_law_coordinates(law: dist.LowerTruncatedPowerLaw) -> Coordinates:
+    power, low = alike(law.alpha, law.low)
+    return _exponential(jnp.log(-1.0 - power), scale=low)
+
+
 @register_family(dist.Kumaraswamy, dist.Kumaraswamy)
 def _kumaraswamy_coordinates(made: dist.Kumaraswamy) -> Coordinates:
     inner, outer = alike(made.concentration1, made.concentration0)

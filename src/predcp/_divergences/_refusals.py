@@ -14,7 +14,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
     _PRIOR: (
         "CAR",
         "EulerMaruyama",
-        "GaussianRandomWalk",
         "GaussianStateSpace",
         "ImproperUniform",
         "InverseWishart",
@@ -33,7 +32,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
     ),
     "its counts have no upper bound; say up to which count to sum with "
     "predcp.register_quadrature(BetaNegativeBinomial, counts=...)": ("BetaNegativeBinomial",),
-    "with its limit held it is Pareto(low, -alpha - 1); pass that": ("LowerTruncatedPowerLaw",),
     "its normalising constant has no closed form": ("SineBivariateVonMises", "SineSkewed"),
     "it is no observation: its log density is a number": ("Unit",),
 }
