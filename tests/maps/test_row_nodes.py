@@ -177,6 +177,27 @@ def test_sizes_that_change_with_the_rest_follow_it():
     np.testing.assert_allclose(moved(rest["local"]), made(0.3), rtol=1e-12)
 
 
+def test_sizes_that_stay_are_known_while_the_program_is_traced():
+    args, key = (jnp.asarray(X), np.ones(4)), jax.random.key(0)
+
+    def kappa(level):
+        options = {"rest": {"level": level}, "noise_draws": 32, "key": key}
+        made = predcp.complexity_of(rare_slopes, "tau", *args, **options)
+        assert made.sizes is not None
+        return made(0.3)
+
+    known = np.mean(poisson(np.exp(0.3), 0.09 * SPREAD**2))
+    np.testing.assert_allclose(jax.jit(kappa)(0.3), known, rtol=1e-9)
+    np.testing.assert_allclose(jax.grad(kappa)(0.3), known, rtol=1e-9)
+
+
+def rare_slopes(x, y=None):
+    tau = numpyro.sample("tau", dist.HalfCauchy(1.0))
+    level = numpyro.sample("level", dist.Normal(0.0, 0.5))
+    beta = numpyro.sample("beta", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+    numpyro.sample("y", dist.Poisson(jnp.exp(level + x @ (tau * beta))), obs=y)
+
+
 def test_each_draw_of_the_rest_has_its_own_nodes():
     x = jnp.asarray(X)
     made = predcp.complexity_of(horseshoe, "tau", x, jnp.ones(4), noise_draws=16)

@@ -382,7 +382,12 @@ def log_mean_and_elasticity(
                     coefficient = coefficient * _along_points(weights, member, coefficient.ndim)
                 if log_shares is not None:
                     own = log_shares.astype(coefficient.dtype)
-                    log_weight = log_weight + own.reshape(-1, *[1] * (coefficient.ndim - 1))
+                    own = own.reshape(-1, *[1] * (coefficient.ndim - 1))
+                    # One weight for all points: terms that grow as a power, which small shares end.
+                    if jnp.ndim(log_weight) == 0:
+                        coefficient = coefficient * jnp.exp(own)
+                    else:
+                        log_weight = log_weight + own
                 sums.append((log_weight - log_points, coefficient))
     log_value, log_elasticity = log_abs_sum_and_ratio(values, slopes, keep)
     return log_value - log_draws, log_elasticity

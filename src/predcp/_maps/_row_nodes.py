@@ -87,7 +87,7 @@ def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str
     if known and not given and size <= _MOST_FIXED:
         with jax.ensure_compile_time_eval():
             sizes = _fixed_sizes(single.with_given(_feasible(single.given())), by_draw)
-        if all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(sizes)):
+        if all(np.all(np.isfinite(np.asarray(leaf))) for leaf in jax.tree.leaves(sizes)):
             return nodes, sizes
     if size > _MOST_MOVING:
         return f"there are more than {_MOST_MOVING} noise terms, with sizes that may change"
