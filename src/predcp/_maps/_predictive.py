@@ -26,6 +26,7 @@ from predcp._maps._row_nodes import (
     RowNodes,
     RowSizes,
     directions_at_nodes,
+    for_each_node,
     halved,
     row_nodes,
     row_sizes,
@@ -338,7 +339,10 @@ class PredictiveComplexity(ScalarComplexity):
         if not callable(self.reference):
             return None
         one = jax.tree.map(lambda leaf: leaf[0], self.noise)
-        origins = dependencies(lambda xi: self._coordinates(self._origin(xi)), {"xi": one})
+        inputs = {"zero": jnp.zeros((), self._dtype), "xi": one}
+        origins = dependencies(
+            lambda zero, xi: self._coordinates(self.origin_at(zero, xi)), inputs, ["zero"]
+        )
         leaves = jax.tree.leaves(origins, is_leaf=lambda leaf: isinstance(leaf, Origin))
         return tuple(not origin.labels for origin in leaves)
 
@@ -377,6 +381,10 @@ class PredictiveComplexity(ScalarComplexity):
     def _origin(self, xi: PyTree) -> PyTree:
         """theta_0 of one draw."""
         return self.reference(xi) if callable(self.reference) else self.reference
+
+    def origin_at(self, zero: Array, xi: PyTree) -> PyTree:
+        """theta_0 with the scale 0 as an argument, so that a traced program shows where it is."""
+        return self._origin(xi)
 
     def _first_origin(self) -> PyTree:
         return self._origin(jax.tree.map(lambda leaf: leaf[0], self.noise))
@@ -438,14 +446,7 @@ class PredictiveComplexity(ScalarComplexity):
         found, log_shares = directions_at_nodes(nodes, sizes, like, self.moving)
         power = float(self.power[0])
         velocities = jax.tree.map(lambda array: power * array, found)
-        if nodes.draws > 1:
-            reference = jax.tree.map(
-                lambda leaf, one: (
-                    jnp.repeat(leaf, nodes.per_row, axis=0) if leaf.ndim > one.ndim else leaf
-                ),
-                reference,
-                like,
-            )
+        reference = for_each_node(nodes, reference, like)
         return lambda log_tau: (found, power * log_tau, velocities), reference, log_shares
 
     def _moved_by_passes(self, reference: PyTree) -> Callable[[Array], _Moved]:

@@ -102,19 +102,19 @@ def _labels(single: Any, normal: PyTree, other: PyTree) -> frozenset[str]:
         start = jax.tree.map(jnp.zeros_like, normal)
         return jax.jvp(path, (normal,), (speed,))[1], path(start)
 
-    def start(normal: PyTree, other: PyTree) -> Any:
-        return single._coordinates(single._origin(single.join_noise(normal, other)))
+    def start(zero: Array, normal: PyTree, other: PyTree) -> Any:
+        return single._coordinates(single.origin_at(zero, single.join_noise(normal, other)))
 
     inputs = {"normal": normal, "other": other, "given": single.given(), "speed": normal}
     found = jax.tree.leaves(
         dependencies(change, inputs), is_leaf=lambda leaf: isinstance(leaf, Origin)
     )
     labels = frozenset().union(*(origin.labels for origin in found)) - {"speed"}
-    of_start = jax.tree.leaves(
-        dependencies(start, {"normal": normal, "other": other}),
-        is_leaf=lambda leaf: isinstance(leaf, Origin),
+    at_zero = {"zero": jnp.zeros((), single._dtype), "normal": normal, "other": other}
+    found = jax.tree.leaves(
+        dependencies(start, at_zero, ["zero"]), is_leaf=lambda leaf: isinstance(leaf, Origin)
     )
-    return labels | {"normal"} if any("normal" in each.labels for each in of_start) else labels
+    return labels | {"normal"} if any("normal" in each.labels for each in found) else labels
 
 
 def _direction(single: Any, normal: PyTree, other: PyTree) -> list[Array]:
@@ -189,6 +189,15 @@ def directions_at_nodes(
         at = jnp.broadcast_to(at, (nodes.draws, *at.shape[1:]))
         made.append(at.reshape(count, *at.shape[2:]))
     return jax.tree.unflatten(structure, made), jnp.asarray(np.tile(log_weights, nodes.draws))
+
+
+def for_each_node(nodes: RowNodes, reference: PyTree, like: PyTree) -> PyTree:
+    """The reference of each draw, repeated for its nodes; `like`, that of one draw."""
+
+    def repeated(leaf: Array, one: Array) -> Array:
+        return jnp.repeat(leaf, nodes.per_row, axis=0) if leaf.ndim > one.ndim else leaf
+
+    return reference if nodes.draws == 1 else jax.tree.map(repeated, reference, like)
 
 
 def _feasible(given: PyTree) -> PyTree:

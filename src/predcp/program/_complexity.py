@@ -154,7 +154,10 @@ class ProgramComplexity(PredictiveComplexity):
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        return self._forward(jnp.zeros((), self._dtype), xi, singular=True, at_zero=True)
+        return self.origin_at(jnp.zeros((), self._dtype), xi)
+
+    def origin_at(self, zero: Array, xi: PyTree) -> PyTree:
+        return self._forward(zero, xi, singular=True, at_zero=True)
 
     def _forward(self, tau: Array, xi: PyTree, singular: bool, at_zero: bool = False) -> PyTree:
         noise = xi["sites"]
