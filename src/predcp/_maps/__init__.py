@@ -28,6 +28,7 @@ from predcp._maps._modular import ModularComplexity
 from predcp._maps._ordered import OrderedComplexity
 from predcp._maps._penalised import PenalisedComplexity
 from predcp._maps._predictive import PredictiveComplexity
+from predcp._maps._row_nodes import noise_moments
 from predcp._maps._sampled import sampled
 from predcp._maps._separate import SeparateComplexity
 from predcp._maps._tabulated import TabulatedComplexity

@@ -6,6 +6,7 @@ large rates make up their divergence, and few draws have them.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -48,8 +49,8 @@ def halved(nodes: RowNodes | None) -> RowNodes | None:
 class RowSizes(NamedTuple):
     """Mean and standard deviation of each moving coordinate at scale 1, with a leading axis of draws."""
 
-    mean: list[Array]
-    spread: list[Array]
+    mean: Any
+    spread: Any
 
 
 def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str:
@@ -86,7 +87,9 @@ def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str
         return "there are too many rows for nodes at each draw"
     if known and not given and size <= _MOST_FIXED:
         with jax.ensure_compile_time_eval():
-            sizes = _fixed_sizes(single.with_given(_feasible(single.given())), by_draw)
+            sizes = _fixed_moments(
+                single.with_given(_feasible(single.given())), by_draw, _direction
+            )
         if all(np.all(np.isfinite(np.asarray(leaf))) for leaf in jax.tree.leaves(sizes)):
             return nodes, sizes
     if size > _MOST_MOVING:
@@ -135,25 +138,45 @@ def _coordinate_shapes(single: Any) -> list[Any]:
     return [leaf for leaf, moves in zip(leaves, single.moving) if moves]
 
 
-@compiled(1)
-def _fixed_sizes(single: Any, by_draw: bool) -> RowSizes:
-    return row_sizes(single, by_draw)
+Direction = Callable[[Any, PyTree, PyTree], PyTree]
+
+
+def noise_moments(single: Any, direction: Direction) -> RowSizes:
+    """Means and standard deviations of what is linear in the noise of a map with nodes.
+
+    **Arguments**: `direction`, from the map, the normal noise of one draw and the rest of it to arrays.
+    """
+    if single.sizes is None:
+        return _moments(single, single.nodes.by_draw, direction)
+    # They depend on nothing that is traced.
+    with jax.ensure_compile_time_eval():
+        known = single.with_given(_feasible(single.given()))
+        return _fixed_moments(known, single.nodes.by_draw, direction)
 
 
 def row_sizes(single: Any, by_draw: bool) -> RowSizes:
     """Mean and spread of the moving coordinates at scale 1, for the first draw or for each."""
+    return _moments(single, by_draw, _direction)
+
+
+@compiled(1, 2)
+def _fixed_moments(single: Any, by_draw: bool, direction: Direction) -> RowSizes:
+    return _moments(single, by_draw, direction)
+
+
+def _moments(single: Any, by_draw: bool, direction: Direction) -> RowSizes:
     normal, other = single.split_noise(single.noise)
     normal = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), normal)
     flat, restore = ravel_pytree(normal)
     units = jnp.eye(flat.size, dtype=flat.dtype)
 
     def one(other: PyTree) -> RowSizes:
-        mean, change = jax.linearize(lambda z: _direction(single, restore(z), other), flat)
+        mean, change = jax.linearize(lambda z: direction(single, restore(z), other), flat)
         if flat.size <= _MOST_MOVING:
-            return RowSizes(mean, [_norm(leaf) for leaf in jax.vmap(change)(units)])
+            return RowSizes(mean, jax.tree.map(_norm, jax.vmap(change)(units)))
         blocks = jnp.pad(units, ((0, -flat.size % _BLOCK), (0, 0))).reshape(-1, _BLOCK, flat.size)
-        parts = jax.lax.map(lambda rows: [_norm(leaf) for leaf in jax.vmap(change)(rows)], blocks)
-        return RowSizes(mean, [_norm(leaf) for leaf in parts])
+        parts = jax.lax.map(lambda rows: jax.tree.map(_norm, jax.vmap(change)(rows)), blocks)
+        return RowSizes(mean, jax.tree.map(_norm, parts))
 
     if by_draw:
         return jax.lax.map(one, other)

@@ -205,12 +205,13 @@ class ProgramComplexity(PredictiveComplexity):
     def predictors_by_draw(self, log_tau: Float[Array, ""] | None) -> list[Predictors]:
         """Predictors of the observed sites at one scale, with a leading axis of draws; None: at 0."""
 
-        def one(xi: PyTree) -> list[Predictors]:
-            theta = self.reference(xi) if log_tau is None else self.parameters(jnp.exp(log_tau), xi)
-            found = without_overflow(self._predictors)(theta)
-            return jax.tree.map(lambda each: each.astype(self._dtype), found)
+        return jax.vmap(lambda xi: self.predictors_of_draw(log_tau, xi))(self.noise)
 
-        return jax.vmap(one)(self.noise)
+    def predictors_of_draw(self, log_tau: Array | None, xi: PyTree) -> list[Predictors]:
+        """The same of one draw."""
+        theta = self.reference(xi) if log_tau is None else self.parameters(jnp.exp(log_tau), xi)
+        found = without_overflow(self._predictors)(theta)
+        return jax.tree.map(lambda each: each.astype(self._dtype), found)
 
     def _predictors(self, theta: PyTree) -> list[Predictors]:
         return [predictors_of(made) for made in self.likelihood(theta, self.x).values()]

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from predcp._maps import noise_moments
 from predcp.program._complexity import ProgramComplexity
-from predcp.program._predictors import LOCATION, LOG_MEAN, LOG_NOISE, LOG_ODDS
+from predcp.program._predictors import LOCATION, LOG_MEAN, LOG_NOISE, LOG_ODDS, Predictors
 
 # Quartile of a standard normal, times the spread of a difference of two draws.
 _MEDIAN_DIFFERENCE = math.sqrt(2.0) * 0.6744897501960817
@@ -104,17 +105,40 @@ def displacement(
     complexity: ProgramComplexity, log_tau: Float[Array, ""], kind: str
 ) -> Float[Array, ""]:
     """Root mean square displacement of one kind of predictors from the reference's."""
-    moved = complexity.predictors_by_draw(log_tau)
     start = complexity.predictors_by_draw(None)
+    squares, factor = _squares(complexity, log_tau)
     total, count = jnp.zeros(()), 0
-    for here, origin in zip(moved, start):
+    for here, origin in zip(squares, start):
         if kind not in here:
             continue
-        change = here[kind] - origin[kind]
+        change = here[kind]
         if kind == LOCATION:
-            change = change * jnp.exp(-origin[LOG_NOISE])
-        total, count = total + jnp.sum(change**2), count + change.size
-    return jnp.sqrt(total / count)
+            change = change * jnp.exp(-2.0 * origin[LOG_NOISE])
+        total, count = total + jnp.sum(change), count + change.size
+    return jnp.sqrt(total / count) * factor
+
+
+def _squares(complexity: ProgramComplexity, log_tau: Array) -> tuple[list[Predictors], Array]:
+    """Mean squares of the displacements of predictors, by draw or over the noise, and their factor."""
+    if complexity.nodes is None or complexity.power is None:
+        moved, start = (complexity.predictors_by_draw(each) for each in (log_tau, None))
+        return jax.tree.map(lambda here, origin: (here - origin) ** 2, moved, start), jnp.ones(())
+    # As the map itself: exactly, for standard normal noise.
+    mean, spread = noise_moments(complexity, _predictor_direction)
+    squares = jax.tree.map(lambda a, b: a**2 + b**2, mean, spread)
+    return squares, jnp.exp(float(complexity.power[0]) * log_tau)
+
+
+def _predictor_direction(
+    complexity: ProgramComplexity, normal: PyTree, other: PyTree
+) -> list[Predictors]:
+    """Displacements of the predictors at scale 1, from their derivative in log tau."""
+    assert complexity.power is not None
+    power = float(complexity.power[0])
+    xi, zero = complexity.join_noise(normal, other), jnp.zeros((), complexity._dtype)
+    path = lambda log_tau: complexity.predictors_of_draw(log_tau, xi)  # noqa: E731
+    speed = jax.jvp(path, (zero,), (jnp.ones_like(zero),))[1]
+    return jax.tree.map(lambda each: each / power, speed)
 
 
 def log_scale_at(
