@@ -140,9 +140,11 @@ def test_a_ratio_is_that_of_the_predictor_in_every_family(quantity, family):
 
 
 def at_unit_effect(program, tau):
-    """The scale at which the effects of four draws of noise have this root mean square."""
+    """The scale at which effects have this root mean square: of four draws where the map has draws."""
     model, y = program
     complexity = predcp.complexity_of(model, "tau", GROUPS, y, noise_draws=4)
+    if complexity.nodes is not None:
+        return tau
     noise = np.asarray(complexity.noise["sites"]["effect"])
     return tau / np.sqrt(np.mean(noise[:, GROUPS] ** 2))
 
