@@ -264,19 +264,19 @@ class PredictiveComplexity(ScalarComplexity):
         cost = self.cost * places.per_row * places.draws // self._count
         return self.trusted(**vars(self) | {"nodes": places, "sizes": sizes, "cost": max(1, cost)})
 
-    def split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
+    def _split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
         """The part of the noise that is standard normal, and the rest of it."""
         return xi, ()
 
-    def join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
+    def _join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
         """The noise of the two parts."""
         return normal
 
-    def given(self) -> PyTree:
+    def _given(self) -> PyTree:
         """Values that the map holds and that may change from one evaluation to the next."""
         return ()
 
-    def with_given(self, given: PyTree) -> Self:
+    def _with_given(self, given: PyTree) -> Self:
         """The map with other values of those."""
         return self
 
@@ -341,7 +341,7 @@ class PredictiveComplexity(ScalarComplexity):
         one = jax.tree.map(lambda leaf: leaf[0], self.noise)
         inputs = {"zero": jnp.zeros((), self._dtype), "xi": one}
         origins = dependencies(
-            lambda zero, xi: self._coordinates(self.origin_at(zero, xi)), inputs, ["zero"]
+            lambda zero, xi: self._coordinates(self._origin_at(zero, xi)), inputs, ["zero"]
         )
         leaves = jax.tree.leaves(origins, is_leaf=lambda leaf: isinstance(leaf, Origin))
         return tuple(not origin.labels for origin in leaves)
@@ -382,7 +382,7 @@ class PredictiveComplexity(ScalarComplexity):
         """theta_0 of one draw."""
         return self.reference(xi) if callable(self.reference) else self.reference
 
-    def origin_at(self, zero: Array, xi: PyTree) -> PyTree:
+    def _origin_at(self, zero: Array, xi: PyTree) -> PyTree:
         """theta_0 with the scale 0 as an argument, so that a traced program shows where it is."""
         return self._origin(xi)
 

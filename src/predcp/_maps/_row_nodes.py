@@ -63,7 +63,7 @@ def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str
     if single.power is None or single.moving is None:
         return "the predictions do not move as a power of the scale"
     one = jax.tree.map(lambda leaf: leaf[0], single.noise)
-    normal, other = single.split_noise(one)
+    normal, other = single._split_noise(one)
     size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(normal))
     if not size or not all(_is_float(leaf) for leaf in jax.tree.leaves(normal)):
         return "there is no standard normal noise"
@@ -88,7 +88,7 @@ def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str
     if known and not given and size <= _MOST_FIXED:
         with jax.ensure_compile_time_eval():
             sizes = _fixed_moments(
-                single.with_given(_feasible(single.given())), by_draw, _direction
+                single._with_given(_feasible(single._given())), by_draw, _direction
             )
         if all(np.all(np.isfinite(np.asarray(leaf))) for leaf in jax.tree.leaves(sizes)):
             return nodes, sizes
@@ -101,14 +101,14 @@ def _labels(single: Any, normal: PyTree, other: PyTree) -> frozenset[str]:
     """What the directions of the coordinates depend on: "normal", "other" or "given"."""
 
     def change(normal: PyTree, other: PyTree, given: PyTree, speed: PyTree) -> Any:
-        path = lambda z: _direction(single.with_given(given), z, other)  # noqa: E731
+        path = lambda z: _direction(single._with_given(given), z, other)  # noqa: E731
         start = jax.tree.map(jnp.zeros_like, normal)
         return jax.jvp(path, (normal,), (speed,))[1], path(start)
 
     def start(zero: Array, normal: PyTree, other: PyTree) -> Any:
-        return single._coordinates(single.origin_at(zero, single.join_noise(normal, other)))
+        return single._coordinates(single._origin_at(zero, single._join_noise(normal, other)))
 
-    inputs = {"normal": normal, "other": other, "given": single.given(), "speed": normal}
+    inputs = {"normal": normal, "other": other, "given": single._given(), "speed": normal}
     found = jax.tree.leaves(
         dependencies(change, inputs), is_leaf=lambda leaf: isinstance(leaf, Origin)
     )
@@ -122,7 +122,7 @@ def _labels(single: Any, normal: PyTree, other: PyTree) -> frozenset[str]:
 
 def _direction(single: Any, normal: PyTree, other: PyTree) -> list[Array]:
     """Displacements of the moving coordinates at scale 1, from their derivative in log tau."""
-    xi = single.join_noise(normal, other)
+    xi = single._join_noise(normal, other)
 
     def at(log_tau: Array) -> list[Array]:
         leaves = jax.tree.leaves(single._coordinates(single.parameters(jnp.exp(log_tau), xi)))
@@ -150,7 +150,7 @@ def noise_moments(single: Any, direction: Direction) -> RowSizes:
         return _moments(single, single.nodes.by_draw, direction)
     # They depend on nothing that is traced.
     with jax.ensure_compile_time_eval():
-        known = single.with_given(_feasible(single.given()))
+        known = single._with_given(_feasible(single._given()))
         return _fixed_moments(known, single.nodes.by_draw, direction)
 
 
@@ -165,7 +165,7 @@ def _fixed_moments(single: Any, by_draw: bool, direction: Direction) -> RowSizes
 
 
 def _moments(single: Any, by_draw: bool, direction: Direction) -> RowSizes:
-    normal, other = single.split_noise(single.noise)
+    normal, other = single._split_noise(single.noise)
     normal = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), normal)
     flat, restore = ravel_pytree(normal)
     units = jnp.eye(flat.size, dtype=flat.dtype)

@@ -154,9 +154,9 @@ class ProgramComplexity(PredictiveComplexity):
 
     def reference(self, xi: PyTree) -> PyTree:
         """The same at scale 0."""
-        return self.origin_at(jnp.zeros((), self._dtype), xi)
+        return self._origin_at(jnp.zeros((), self._dtype), xi)
 
-    def origin_at(self, zero: Array, xi: PyTree) -> PyTree:
+    def _origin_at(self, zero: Array, xi: PyTree) -> PyTree:
         return self._forward(zero, xi, singular=True, at_zero=True)
 
     def _forward(self, tau: Array, xi: PyTree, singular: bool, at_zero: bool = False) -> PyTree:
@@ -187,18 +187,18 @@ class ProgramComplexity(PredictiveComplexity):
         trace = self.program.trace(x, values)
         return {name: without_mask(trace[name]["fn"]) for name in self.program.sites.predicted}
 
-    def split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
+    def _split_noise(self, xi: PyTree) -> tuple[PyTree, PyTree]:
         """The noise of the moved sites, and draws of the rest."""
         return xi["sites"], {name: each for name, each in xi.items() if name != "sites"}
 
-    def join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
+    def _join_noise(self, normal: PyTree, other: PyTree) -> PyTree:
         return {"sites": normal, **other}
 
-    def given(self) -> PyTree:
+    def _given(self) -> PyTree:
         """Values of the rest, and of the other scales of the site."""
         return self.rest, self.others
 
-    def with_given(self, given: PyTree) -> Self:
+    def _with_given(self, given: PyTree) -> Self:
         rest, others = given
         return self.trusted(**vars(self) | {"rest": rest, "others": others})
 

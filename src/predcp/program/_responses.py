@@ -135,7 +135,7 @@ def _predictor_direction(
     """Displacements of the predictors at scale 1, from their derivative in log tau."""
     assert complexity.power is not None
     power = float(complexity.power[0])
-    xi, zero = complexity.join_noise(normal, other), jnp.zeros((), complexity._dtype)
+    xi, zero = complexity._join_noise(normal, other), jnp.zeros((), complexity._dtype)
     path = lambda log_tau: complexity.predictors_of_draw(log_tau, xi)  # noqa: E731
     speed = jax.jvp(path, (zero,), (jnp.ones_like(zero),))[1]
     return jax.tree.map(lambda each: each / power, speed)
