@@ -252,8 +252,8 @@ class PredictiveComplexity(ScalarComplexity):
         Predictors must move as a power of tau, be linear in the noise, which is taken as standard
         normal, and be one number for each row. Otherwise an error says what is missing.
 
-        **Arguments**: `nodes`, Gauss-Hermite nodes of each row (an even number, at most 64);
-        `required=False` to get the map with its draws instead of an error.
+        **Arguments**: `nodes`, Gauss-Hermite nodes of each row, an even number (twice as many at equal log
+        distances if D is bounded; at most 64); `required=False` to get the draws and no error.
         """
         found = row_nodes(self, require_whole("nodes", nodes))
         if isinstance(found, str):

@@ -20,11 +20,13 @@ from predcp._support.arrays import concrete
 from predcp._support.compiled import compiled
 
 # More nodes change nothing; with a reference for each draw, there are nodes for each of them.
-_MOST_NODES, _MOST_NODES_BY_DRAW = 64, 16
+_MOST_NODES, _MOST_NODES_BY_DRAW = 64, 32
 _MOST_ELEMENTS = 2**23
 # Largest number of noise terms: for directions that stay, and for those of every evaluation.
 _MOST_FIXED, _MOST_MOVING = 2048, 64
 _BLOCK = 32
+# Nodes of a bounded divergence: the largest; the log distance of neighbours times the root of their number.
+_FARTHEST, _SPACING = 6.5, 1.8
 
 
 class RowNodes(NamedTuple):
@@ -32,11 +34,13 @@ class RowNodes(NamedTuple):
 
     **Arguments**
     - `per_row`: nodes of each row.
+    - `bounded`: whether the divergence is, so that it changes near 0 only where the scale is large.
     - `by_draw`: whether the spread of the predictors depends on the draw (on the rest of its noise).
     - `draws`: over how many draws the nodes are averaged (1 if all have one reference and spread).
     """
 
     per_row: int
+    bounded: bool
     by_draw: bool
     draws: int
 
@@ -81,7 +85,8 @@ def row_nodes(single: Any, count: int) -> tuple[RowNodes, RowSizes | None] | str
     draws = single._count if by_draw or not shared else 1
     most = _MOST_NODES if draws == 1 else _MOST_NODES_BY_DRAW
     # An even number, because a node at 0 would not see the effect.
-    nodes = RowNodes(min(count + count % 2, most), by_draw, draws)
+    count = (1 + single.bounded) * min(count + count % 2, most // (1 + single.bounded))
+    nodes = RowNodes(count, single.bounded, by_draw, draws)
     rows = max(math.prod(leaf.shape) for leaf in _coordinate_shapes(single))
     if nodes.draws > 1 and nodes.draws * nodes.per_row * rows > _MOST_ELEMENTS:
         return "there are too many rows for nodes at each draw"
@@ -192,12 +197,29 @@ def _norm(parts: Float[Array, "parts ..."]) -> Float[Array, "..."]:
     return jnp.where(total > 0.0, unit * jnp.sqrt(jnp.where(total > 0.0, total, 1.0)), 0.0)
 
 
+def _nodes_and_weights(count: int, bounded: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of a standard normal: those of Gauss and Hermite, or at equal log distances.
+
+    The divergence of a coin with a large effect changes near 0 only, between the nodes of the former.
+    """
+    if not bounded:
+        places, weights = np.polynomial.hermite_e.hermegauss(count)
+        return places, weights / weights.sum()
+    half = count // 2
+    side = _FARTHEST * np.exp(-_SPACING / math.sqrt(half) * np.arange(half))
+    weights = side * np.exp(-0.5 * side**2)
+    weights = np.concatenate([weights, weights]) / (2.0 * weights.sum())
+    places = np.concatenate([-side, side])
+    # With the variance of a standard normal small effects are exact.
+    return places / math.sqrt(np.sum(weights * places**2)), weights
+
+
 def directions_at_nodes(
     nodes: RowNodes, sizes: RowSizes, like: PyTree, moving: tuple[bool, ...]
 ) -> tuple[PyTree, Float[Array, " nodes"]]:
     """Displacements at the nodes of each draw, in the structure of the coordinates; logs of the weights."""
-    places, weights = np.polynomial.hermite_e.hermegauss(nodes.per_row)
-    log_weights = np.log(weights / weights.sum()) - math.log(nodes.draws)
+    places, weights = _nodes_and_weights(nodes.per_row, nodes.bounded)
+    log_weights = np.log(weights) - math.log(nodes.draws)
     leaves, structure = jax.tree.flatten(like)
     own = iter(zip(sizes.mean, sizes.spread))
     count = nodes.draws * nodes.per_row
