@@ -23,7 +23,7 @@ from predcp._numerics.special import Terms, capped_exp, exponential_excess, half
 def _backwards(
     reference: Coordinates, direction: Coordinates, log_size: Array
 ) -> tuple[Array, Array, Array]:
-    """W z and W below its diagonal, in units; the log of the unit, the smaller of the size and 1."""
+    """W z and W below its diagonal, in units of the last, which is a log."""
     shift, below = whitened(reference, direction, log_size)
     dimension = shift.shape[-1]
     change = direction["log_diagonal"] * capped_exp(log_size)
@@ -42,7 +42,12 @@ def _backwards(
     )
     large = capped_exp(jnp.maximum(log_size, 0.0))[..., None]
     found = found * jnp.exp(-change)[..., None] * large
-    return found[..., 0], found[..., 1:][..., *corner], jnp.minimum(log_size, 0.0)
+    # Their squares may leave floating point.
+    unit = jnp.max(jnp.abs(found), axis=(-2, -1), keepdims=True)
+    unit = jax.lax.stop_gradient(jnp.maximum(unit, 1.0))
+    found = found / unit
+    log_unit = jnp.minimum(log_size, 0.0) + jnp.log(unit[..., 0])
+    return found[..., 0], found[..., 1:][..., *corner], log_unit
 
 
 def _reverse_value(reference: Coordinates, direction: Coordinates, log_size: Array) -> list[Terms]:

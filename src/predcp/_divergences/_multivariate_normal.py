@@ -15,7 +15,13 @@ import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
-from predcp._divergences._divergence import Coordinates, Rule, register_family, register_rules
+from predcp._divergences._divergence import (
+    Coordinates,
+    Rule,
+    alike,
+    register_family,
+    register_rules,
+)
 from predcp._numerics.special import (
     capped_exp,
     exponential_excess,
@@ -44,6 +50,14 @@ def _matrix_coordinates(normal: dist.MatrixNormal) -> Coordinates:
     root = jnp.einsum("...ij,...kl->...ikjl", normal.scale_tril_row, normal.scale_tril_column)
     size = loc.shape[-2] * loc.shape[-1]
     return _rooted(loc.reshape(*loc.shape[:-2], size), root.reshape(*root.shape[:-4], size, size))
+
+
+@register_family(dist.Normal, dist.GaussianRandomWalk, class_axes=1)
+def _walk_coordinates(walk: dist.GaussianRandomWalk) -> Coordinates:
+    """Its steps, which are independent: their sum is no other observation."""
+    log_scale = jnp.log(*alike(walk.scale))[..., None]
+    log_scale = jnp.broadcast_to(log_scale, (*walk.batch_shape, walk.num_steps))
+    return {"loc": jnp.zeros_like(log_scale), "log_scale": log_scale}
 
 
 def _rooted(loc: Array, root: Array) -> Coordinates:

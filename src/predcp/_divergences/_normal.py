@@ -45,14 +45,6 @@ def _half_normal_coordinates(half: dist.HalfNormal) -> Coordinates:
     return {"loc": loc, "log_scale": jnp.log(scale)}
 
 
-@register_family(dist.Normal, dist.GaussianRandomWalk, class_axes=1)
-def _walk_coordinates(walk: dist.GaussianRandomWalk) -> Coordinates:
-    """Its steps, which are independent: their sum is no other observation."""
-    log_scale = jnp.log(*alike(walk.scale))[..., None]
-    log_scale = jnp.broadcast_to(log_scale, (*walk.batch_shape, walk.num_steps))
-    return {"loc": jnp.zeros_like(log_scale), "log_scale": log_scale}
-
-
 # KL = (d / sigma_0)^2 / 2 + (e^(2 r) - 1 - 2 r) / 2, with d the shift and r the log-scale change.
 def _kl_value(reference, direction, log_size):
     shift = direction["loc"] * jnp.exp(-reference["log_scale"])
