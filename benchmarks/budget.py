@@ -8,7 +8,7 @@ pseudo-variance `1 / rate` of a Poisson outcome, set so that its promise holds a
 (`method="sobol"`) for comparison. All are judged by the exact divergence of the scales that they draw.
 
 Divergences are exact: `E KL[Poisson(m e^h) || Poisson(m)] = m (w e^(w/2) - expm1(w/2))` for `h ~ N(0, w)`.
-Writes results/budget.json, in which measured cells stay, and the picture of the page "From R2-D2 to a budget".
+Writes results/budget.json, in which measured cells stay, and the picture of "From R2-D2 to a budget".
 """
 
 from pathlib import Path
