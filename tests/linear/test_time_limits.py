@@ -90,11 +90,11 @@ def test_beside_other_work_tracing_takes_longer(slowness, monkeypatch):
     """With five seconds left a model is traced, but not where the processor is shared by ten."""
     now = [0.0]
 
-    def thread_time():
+    def process_time():
         now[0] += 0.01
         return now[0]
 
-    clock = SimpleNamespace(monotonic=lambda: slowness * now[0], thread_time=thread_time)
+    clock = SimpleNamespace(monotonic=lambda: slowness * now[0], process_time=process_time)
     monkeypatch.setattr(auto, "time", clock)
     traced = []
 

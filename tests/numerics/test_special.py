@@ -50,6 +50,8 @@ def test_log_sums_survive_weights_outside_floating_point():
     np.testing.assert_allclose(ratio, 3.0, rtol=1e-14)
     nothing = [(weights, jnp.zeros(3))]
     assert _special.log_abs_sum_and_ratio(nothing, terms)[0] == -jnp.inf
+    unknown = [(w, jnp.nan * c) for w, c in terms]
+    assert jnp.isnan(_special.log_abs_sum_and_ratio(unknown, terms)[0])
 
 
 @pytest.mark.parametrize("function", [_special.log_softplus_less, _special.log_softplus])

@@ -389,7 +389,7 @@ def _top_and_rest(terms: Sequence[Terms], keep: int) -> tuple[Array, Array]:
     # of the top nor its inverse, a factor of the derivative, leaves floating point.
     tiny = float(jnp.finfo(coefficient.dtype).tiny)
     size = jnp.abs(coefficient)
-    present = size >= tiny
+    present = ~(size < tiny)  # a NaN stays
     level = jnp.where(size < tiny**0.5, 0.5 * math.log(tiny), 0.0).astype(coefficient.dtype)
     top = jnp.max(jnp.where(present, log_weight + level, -jnp.inf), axis=-1, keepdims=True)
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))

@@ -196,14 +196,14 @@ class Auto:
 
 
 class _Pace:
-    """How much of the processor this thread gets beside other work."""
+    """How much of the processor this process gets beside other work (a thread may wait for another)."""
 
     def __init__(self) -> None:
-        self.began, self._spent = time.monotonic(), time.thread_time()
+        self.began, self._spent = time.monotonic(), time.process_time()
 
     def slowness(self) -> float:
         """Seconds by the clock for each of the processor's since the beginning; at least 1."""
-        spent = max(time.thread_time() - self._spent, _SHORTEST)
+        spent = max(time.process_time() - self._spent, _SHORTEST)
         return max((time.monotonic() - self.began) / spent, 1.0)
 
 
