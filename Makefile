@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all,dev]"
 	@touch $(STAMP)
 
-test: $(STAMP)  ## run the tests (seven minutes on two cores)
+test: $(STAMP)  ## run the tests (eight minutes on two cores)
 	XLA_FLAGS= $(BIN)/python $(PYTEST) $(NUMERIC)
 	$(BIN)/python $(PYTEST) $(NUMERIC:%=--ignore=%) tests
 
@@ -73,7 +73,7 @@ test-exact: $(STAMP)  ## run the long tests of exactness: the core's precision, 
 	XLA_FLAGS= $(BIN)/python $(PYTEST) -m long tests/divergences/test_precision.py tests/maps tests/test_prior.py tests/linear/test_gibbs.py
 
 # All compiled quickly; then KL in single precision compiled as users compile.
-test-families: $(STAMP)  ## run the long tests of every family, parameterisation, divergence and precision (tens of minutes)
+test-families: $(STAMP)  ## run the long tests of every family, parameterisation, divergence and precision (an hour or more)
 	$(BIN)/python $(PYTEST) -m "long or not long" tests/divergences/test_families.py tests/divergences/test_fallbacks.py
 	XLA_FLAGS= $(BIN)/python $(PYTEST) -m "long or not long" -k "kl-float32 and not reverse_kl" tests/divergences/test_families.py
 
